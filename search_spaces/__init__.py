@@ -1,0 +1,1 @@
+"""Search spaces, one a file: a module-level ``SPACE`` with its bounds and their reasons."""

@@ -1,0 +1,119 @@
+"""What a search space is made of: typed ranges of configuration keys, some under a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config.trainer_config import locate
+from trainer.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class When:
+    """A condition on a parameter that stands earlier in the same space.
+
+    Attributes:
+        name: The earlier parameter.
+        above: The condition holds where the earlier value is strictly greater than this.
+        equals: The condition holds where the earlier value equals this.
+    """
+
+    name: str
+    above: float | None = None
+    equals: Any = None
+
+    def holds(self, chosen: Mapping[str, Any]) -> bool:
+        """Whether the condition holds for the values chosen so far."""
+        if self.name not in chosen:
+            return False
+        value = chosen[self.name]
+        if self.above is not None:
+            return bool(value > self.above)
+        return bool(value == self.equals)
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real-valued range [low, high]; ``step`` makes it a grid, ``log`` searches its logarithm."""
+
+    name: str
+    low: float
+    high: float
+    step: float | None = None
+    log: bool = False
+    when: When | None = None
+
+    def __post_init__(self) -> None:
+        _check_range(self.name, self.low, self.high, self.log)
+        if self.step is not None and (self.log or self.step <= 0):
+            raise ConfigError(
+                self.name, f"`step > 0 and not log` must hold, but got ({self.step=}, {self.log=})"
+            )
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer range [low, high], both ends included."""
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+    log: bool = False
+    when: When | None = None
+
+    def __post_init__(self) -> None:
+        _check_range(self.name, self.low, self.high, self.log)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A finite set of values without an order."""
+
+    name: str
+    values: tuple[str | int | float | bool | None, ...]
+    when: When | None = None
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ConfigError(self.name, "a choice needs at least one value, but got ()")
+
+
+Parameter = Float | Int | Choice
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """A named tuple of parameters.
+
+    Raises:
+        ConfigError: For an unknown key (naming the nearest known one), a parameter listed twice,
+            or a condition on a parameter that does not stand earlier.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for parameter in self.parameters:
+            locate(parameter.name)
+            if parameter.name in seen:
+                raise ConfigError(parameter.name, f"stands twice in search space {self.name!r}")
+            if parameter.when is not None and parameter.when.name not in seen:
+                raise ConfigError(
+                    parameter.name,
+                    f"its condition names {parameter.when.name!r}, which must stand earlier "
+                    f"in search space {self.name!r}",
+                )
+            seen.add(parameter.name)
+
+
+def _check_range(name: str, low: float, high: float, log: bool) -> None:
+    if not low <= high:
+        raise ConfigError(name, f"`low <= high` must hold, but got ({low=}, {high=})")
+    if log and low <= 0:
+        raise ConfigError(name, f"`low > 0` must hold on a logarithmic range, but got ({low=})")

@@ -1,0 +1,136 @@
+"""The sections of a trainer configuration. Every field is documented next to its default.
+
+Bounds stand in the annotations, so that a value outside them is refused with its key before any work.
+Leaf names are unique over all sections: a search space or a flag may use the short name alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+OpenUnit = Annotated[float, Field(gt=0, lt=1)]
+ClosedUnit = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """A frozen group of keys; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+
+
+class DataConfig(Section):
+    """Which bars, and how to read them. ``None`` means: detect, or refuse when ambiguous."""
+
+    path: str = "sp500"  # sp500 | nasdaq | a synthetic market's name | a CSV or Parquet file
+    tz: str | None = None  # IANA zone of naive local timestamps
+    timestamp_unit: Literal["s", "ms", "us", "ns"] | None = None  # of epoch numbers; by magnitude
+    date_format: str | None = None  # strptime format; needed for ambiguous day/month
+    delimiter: str | None = None  # comma unasked
+    decimal: Literal[".", ","] | None = None  # point unasked
+    returns: Literal["percent", "difference"] = "percent"  # difference allows prices <= 0
+    capital: Positive = 100.0  # equity at the start under returns = difference, price units
+    repair: Literal["none", "drop", "ffill"] = "none"  # opt-in mending of bad rows
+    allow_jumps: bool = False  # accept close ratios that look like an unadjusted split
+
+
+class WalkForwardConfig(Section):
+    """Folds of training and test windows in time order; sizes in rows (bars)."""
+
+    folds: Count = 5  # used when no sizes are given
+    train: Count | None = None  # rows of the first training window
+    test: Count | None = None  # rows of a test window
+    step: Count | None = None  # rows between the folds' starts; test if not given
+    purge: Annotated[int, Field(ge=0)] = 2  # rows left out between train and test
+    mode: Literal["rolling", "anchored"] = "anchored"
+    holdout_frac: Annotated[float, Field(ge=0, lt=1)] = 0.2  # last rows that no search may see
+    min_folds: Count = 3  # tune and train refuse fewer
+
+
+class MetricsConfig(Section):
+    """The objective and how it is annualised."""
+
+    periods_per_year: Positive | None = None  # counted from the timestamps if not given
+    objective: Literal["wf_sharpe", "mean_fold", "median_fold", "mean_minus_half_sd"] = "wf_sharpe"
+    min_trades: Annotated[int, Field(ge=0)] = 1  # per seed over all folds; fewer is degenerate
+
+
+class EnvironmentConfig(Section):
+    """The market environment and its costs (basis points of the traded value, per side)."""
+
+    actions_per_branch: tuple[Count, ...] = (5, 3, 3)  # exposure, order type, urgency, further
+    fill: Literal["next_open", "next_close"] | None = None  # None: the data source's own default
+    fee_bp: NonNegative = 1.0
+    half_spread_bp: NonNegative = 1.0
+    slippage_bp: NonNegative = 0.0
+    reward: Literal["dsr", "return"] = "dsr"  # differential Sharpe ratio, or return / sigma
+    adaptation_rate: OpenUnit = 0.005  # eta of the differential Sharpe ratio
+    episodes: Count = 64  # E, lanes collected per member and epoch
+    episode_length: Annotated[int, Field(ge=2)] = 128  # L, bars
+
+
+class GoalConfig(Section):
+    """The return goal of the market environment, in deviations over one episode."""
+
+    eval: float = 1.0  # desired goal during evaluation
+
+
+class ReplayConfig(Section):
+    """Prioritised replay (Schaul et al. 2016)."""
+
+    capacity: Annotated[int, Field(ge=2, le=2**21)] = 2**17  # C, items per member
+    per_alpha: ClosedUnit = 0.6
+    per_beta: ClosedUnit = 0.4  # reaches 1 at the end of training
+
+
+class HindsightConfig(Section):
+    """Hindsight experience replay (Andrychowicz et al. 2017)."""
+
+    her_ratio: ClosedUnit = 0.0  # share of a batch that is relabelled
+    her_strategy: Literal["final", "future", "episode", "random"] = "future"
+    her_future_offset: Annotated[int, Field(ge=0, le=1)] = 1  # 1: strictly later than the row
+    her_threshold: Positive = 0.01  # L2 distance below which a goal counts as reached
+    her_weight: Literal["own", "one"] = "own"  # importance weight of relabelled rows
+    achieved_offset: Annotated[int, Field(ge=0)] | None = None  # None: G, right after the desired goal
+
+
+class AgentConfig(Section):
+    """Branching C51 (Bellemare 2017, Tavakoli 2018), with IQL (Kostrikov 2021) or Double DQN."""
+
+    use_iql: bool = True
+    iql_expectile_tau: OpenUnit = 0.7
+    iql_advantage_temperature: Positive = 3.0
+    gamma: Annotated[float, Field(ge=0, lt=1)] = 0.95
+    num_atoms: Annotated[int, Field(ge=2)] = 51
+    v_min: float = -6.0
+    v_max: float = 6.0
+    trunk_widths: tuple[Count, ...] = (256, 256)
+    head_width: Count = 128
+    batch_size: Count = 256
+    learning_rate: NonNegative = 3e-4
+    adam_beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    adam_beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    adam_eps: Positive = 1e-8
+    weight_decay: NonNegative = 1e-4
+    max_norm: Positive = 10.0  # gradient norm per network of a member
+    polyak_tau: ClosedUnit = 0.005
+
+
+class TrainingConfig(Section):
+    """The loop: epochs of collect, learn, evaluate."""
+
+    epochs: Count = 20
+    updates: Annotated[int, Field(ge=0)] = 512  # U, gradient steps per epoch
+    seeds: Count = 1  # stacked trainings per fold
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # first seed; seed i uses seed + i
+    backend: Literal["auto", "reference", "fused"] = "auto"
+    dtype: Literal["float32", "float64"] = "float32"
+    device: str = "auto"  # auto | cpu | cuda
+    threads: Count = 1  # intra-op threads; more gives up bitwise equality of stacked and alone
+    max_skipped_steps: Annotated[int, Field(ge=0)] = 10  # non-finite steps before the trial fails
+    check_finite: bool = False  # fail at the first non-finite step
+    checkpoint_seconds: NonNegative = 60.0  # at most one checkpoint in this many seconds

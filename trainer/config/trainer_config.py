@@ -1,0 +1,144 @@
+"""TrainerConfig: everything that decides a training's numbers, and the rules between keys."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError, model_validator
+
+from trainer.config.sections import (
+    AgentConfig,
+    DataConfig,
+    EnvironmentConfig,
+    GoalConfig,
+    HindsightConfig,
+    MetricsConfig,
+    ReplayConfig,
+    Section,
+    TrainingConfig,
+    WalkForwardConfig,
+)
+from trainer.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class TrainerConfig(Section):
+    """The effective configuration of one training (all folds x seeds of it)."""
+
+    data: DataConfig = DataConfig()
+    walk_forward: WalkForwardConfig = WalkForwardConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    environment: EnvironmentConfig = EnvironmentConfig()
+    goal: GoalConfig = GoalConfig()
+    replay: ReplayConfig = ReplayConfig()
+    hindsight: HindsightConfig = HindsightConfig()
+    agent: AgentConfig = AgentConfig()
+    training: TrainingConfig = TrainingConfig()
+
+    @model_validator(mode="after")
+    def _rules_between_keys(self) -> Self:
+        agent, environment, replay = self.agent, self.environment, self.replay
+        if not agent.v_min < agent.v_max:
+            raise ConfigError(
+                "agent.v_min", f"`v_min < v_max` must hold, but got ({agent.v_min=}, {agent.v_max=})"
+            )
+        collected = environment.episodes * environment.episode_length
+        if collected > replay.capacity:
+            raise ConfigError(
+                "replay.capacity",
+                "`episodes * episode_length <= capacity` must hold, but got "
+                f"{environment.episodes} * {environment.episode_length} = {collected} > {replay.capacity}; "
+                "raise replay.capacity or lower environment.episodes",
+            )
+        if not environment.actions_per_branch:
+            raise ConfigError("environment.actions_per_branch", "at least one branch is needed, but got ()")
+        return self
+
+    @classmethod
+    def build(cls, values: Mapping[str, Any] | None = None) -> Self:
+        """Validates nested ``values``.
+
+        Args:
+            values: Section name -> key -> value, as read from TOML.
+
+        Raises:
+            ConfigError: Naming the first offending key, its rule and its value.
+        """
+        return validated(cls, values or {})
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> TrainerConfig:
+        """Returns a copy with keys replaced; a key is ``section.name`` or the short ``name``.
+
+        Raises:
+            ConfigError: For an unknown key, naming the nearest known one, or an illegal value.
+        """
+        values = self.model_dump()
+        for name, value in overrides.items():
+            section, key = locate(name)
+            values[section][key] = value
+        return TrainerConfig.build(values)
+
+    def get(self, name: str) -> Any:
+        """Returns the value of ``section.name`` or of the short ``name``."""
+        section, key = locate(name)
+        return getattr(getattr(self, section), key)
+
+
+def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """Builds a pydantic model and turns its first complaint into one ConfigError."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _first_complaint(model, error) from None
+
+
+def known_names() -> dict[str, tuple[str, str]]:
+    """Returns short name -> (section, key) for every key of TrainerConfig."""
+    names: dict[str, tuple[str, str]] = {}
+    for section, field in TrainerConfig.model_fields.items():
+        for key in field.default.__class__.model_fields:
+            names[key] = (section, key)
+    return names
+
+
+def locate(name: str) -> tuple[str, str]:
+    """Resolves ``section.key`` or a short key to (section, key).
+
+    Raises:
+        ConfigError: For an unknown name, with the nearest known one.
+    """
+    names = known_names()
+    section, _, key = name.rpartition(".")
+    if key in names and section in ("", names[key][0]):
+        return names[key]
+    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.0)
+    raise ConfigError(name, f"unknown key; the nearest known one is {'.'.join(names[nearest[0]])}")
+
+
+def _first_complaint(model: type[BaseModel], error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return cause
+    path = [str(part) for part in first["loc"]]
+    key = ".".join(path) or "config"
+    if first["type"] == "extra_forbidden":
+        candidates = _keys_of(model)
+        nearest = difflib.get_close_matches(key, candidates, n=1, cutoff=0.0)
+        hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
+        return ConfigError(key, f"unknown key{hint}")
+    return ConfigError(key, f"{first['msg'][0].lower()}{first['msg'][1:]}, but got {first['input']!r}")
+
+
+def _keys_of(model: type[BaseModel], prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            keys += [f"{prefix}{name}", *_keys_of(annotation, f"{prefix}{name}.")]
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys
