@@ -57,6 +57,15 @@ class WalkForwardScore:
     degenerate: tuple[str, ...]
     years: float
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> WalkForwardScore:
+        """Rebuilds a score from plain values, also after JSON turned tuples into lists."""
+        plain = dict(values)
+        plain["per_seed"] = tuple((int(seed), float(sharpe)) for seed, sharpe in values["per_seed"])
+        plain["folds"] = tuple(FoldScore(**fold) for fold in values["folds"])
+        plain["degenerate"] = tuple(values["degenerate"])
+        return cls(**plain)
+
 
 @dataclass(frozen=True)
 class LearningReport:
@@ -96,3 +105,14 @@ class EpochReport:
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> EpochReport:
+        """Rebuilds a report from :meth:`to_dict`, also after JSON turned tuples into lists."""
+        return cls(
+            epoch=values["epoch"],
+            epochs=values["epochs"],
+            score=WalkForwardScore.from_dict(values["score"]),
+            learning=LearningReport(**values["learning"]),
+            seconds=values["seconds"],
+        )

@@ -1,0 +1,119 @@
+"""Checkpoints: written in the background, whole or not at all, at most one in a given time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.errors import CheckpointError
+
+FORMAT = 1
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Writes ``state`` beside ``path`` and renames it there, so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Reads a checkpoint onto the CPU.
+
+    Raises:
+        CheckpointError: If the file is missing, torn, or of another format.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"a checkpoint must exist at {path}, but there is none; start without --resume")
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise CheckpointError(f"{path} is not a whole checkpoint ({reason}); delete it and start anew") from error
+    if state.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} has checkpoint format {state.get('format')}, this version reads {FORMAT}; start anew"
+        )
+    return state
+
+
+class CheckpointWriter:
+    """Writes at most one checkpoint in ``interval`` seconds, on a thread of its own.
+
+    The state is copied before :meth:`offer` returns, so training goes on meanwhile. An error of the
+    writing thread is raised by the next call.
+    """
+
+    def __init__(self, path: Path, interval: float) -> None:
+        self.path = path
+        self._interval = interval
+        self._last = -float("inf")
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def offer(self, state: dict[str, Any]) -> bool:
+        """Starts a write if one is due and none is going on; returns whether it did."""
+        if not self.due():
+            return False
+        self._last = time.monotonic()
+        copied = _copied(state)
+        self._thread = threading.Thread(target=self._write, args=(copied,), name="checkpoint", daemon=False)
+        self._thread.start()
+        return True
+
+    def due(self) -> bool:
+        """Whether :meth:`offer` would write now."""
+        self._raise_error()
+        busy = self._thread is not None and self._thread.is_alive()
+        return not busy and time.monotonic() - self._last >= self._interval
+
+    def write_now(self, state: dict[str, Any]) -> None:
+        """Waits for a write under way, then writes ``state`` before returning."""
+        self.wait()
+        write_checkpoint(self.path, state)
+        self._last = time.monotonic()
+
+    def wait(self) -> None:
+        """Waits for a write under way."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._raise_error()
+
+    def _write(self, state: dict[str, Any]) -> None:
+        try:
+            write_checkpoint(self.path, state)
+        except BaseException as error:  # handed to the training thread, which raises it
+            self._error = error
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise CheckpointError(
+                f"the checkpoint {self.path} could not be written ({error}); free space or choose another --out"
+            ) from error
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copied(item) for item in value]
+    return value

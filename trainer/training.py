@@ -1,0 +1,254 @@
+"""Training: one trial, epoch by epoch: collect -> learn -> evaluate every fold -> walk-forward score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.backend import Backend, resolve_backend
+from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoint
+from trainer.config import TrainerConfig
+from trainer.data.market import MarketData
+from trainer.errors import CheckpointError, ConfigError
+from trainer.evaluation import MarketEvaluation, evaluate
+from trainer.evaluation_file import write_evaluation
+from trainer.folds import Split, split
+from trainer.hyperparameters import Hyperparameters
+from trainer.learner import Learner
+from trainer.market_environment import MarketEnvironment
+from trainer.market_tables import MarketTables
+from trainer.members import Member, keys_of, members_of
+from trainer.reports import EpochReport, LearningReport, WalkForwardScore
+from trainer.walk_forward import score
+
+CHECKPOINT = "checkpoint.pt"
+WEIGHTS = "weights.pt"
+EVALUATION = "evaluation.parquet"
+MAY_DIFFER = {"training.epochs", "training.checkpoint_seconds", "training.check_finite", "data.path"}
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended: the reports of every epoch, the last one being the result."""
+
+    reports: tuple[EpochReport, ...]
+    finished: bool
+
+    @property
+    def score(self) -> WalkForwardScore:
+        """The score of the last epoch, the value of a COMPLETE trial."""
+        return self.reports[-1].score
+
+
+class Training:
+    """A trial's stacked training, driven one epoch at a time.
+
+    Args:
+        config: The effective configuration.
+        market: Bars, features and their hash.
+        directory: Where checkpoint, weights and evaluation go.
+        resume: Continue from the directory's checkpoint, bit for bit.
+        keep_checkpoint: Keep the last checkpoint when finished (a search keeps weights only).
+
+    Raises:
+        ConfigError: Fewer folds than ``walk_forward.min_folds``, or an impossible shape.
+        CheckpointError: The checkpoint belongs to another configuration or other data.
+    """
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        market: MarketData,
+        directory: Path,
+        *,
+        resume: bool = False,
+        keep_checkpoint: bool = False,
+    ) -> None:
+        self.config = config
+        self.market = market
+        self.directory = directory
+        self.backend: Backend = resolve_backend(config)
+        self.split: Split = checked_split(config, market)
+        self.members: tuple[Member, ...] = members_of(config, len(self.split.folds))
+        self.reports: list[EpochReport] = []
+        dtype, device = self.backend.dtype, self.backend.device
+        folds = [self.split.folds[member.fold] for member in self.members]
+        self.hyper = Hyperparameters.stack([config] * len(self.members), dtype, device)
+        keys = keys_of(self.members, device)
+        self.tables = MarketTables.build(market, folds, config, dtype, device)
+        environment = MarketEnvironment(self.tables, config, self.hyper, keys, dtype, device)
+        self.learner = Learner(environment, config, self.hyper, keys, dtype, device)
+        self._environment = environment
+        self._evaluation: MarketEvaluation | None = None
+        self._keep_checkpoint = keep_checkpoint
+        self._writer = CheckpointWriter(directory / CHECKPOINT, config.training.checkpoint_seconds)
+        if resume:
+            self._restore()
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.reports)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every epoch is done."""
+        return self.epoch >= self.config.training.epochs
+
+    def run_epoch(self) -> EpochReport:
+        """Collects, learns, evaluates, scores; offers a checkpoint.
+
+        Raises:
+            NonFiniteError: A member skipped more steps than allowed.
+        """
+        started = time.perf_counter()
+        self.learner.collect()
+        self.learner.learn(self.config.training.updates)
+        self._evaluation = evaluate(self.tables, self.hyper, self.config, self.learner.agent.greedy)
+        report = EpochReport(
+            epoch=self.epoch + 1,
+            epochs=self.config.training.epochs,
+            score=self._score(self._evaluation),
+            learning=self._learning(),
+            seconds=time.perf_counter() - started,
+        )
+        self.reports.append(report)
+        if self._writer.due():
+            self._writer.offer(self._state())
+        return report
+
+    def save(self) -> None:
+        """Writes a checkpoint now and waits for it."""
+        self._writer.write_now(self._state())
+
+    def finish(self) -> TrainingResult:
+        """Writes weights, scalers and the last evaluation; drops the checkpoint unless it is kept."""
+        self._writer.wait()
+        if self._evaluation is None:
+            self._evaluation = evaluate(self.tables, self.hyper, self.config, self.learner.agent.greedy)
+        write_checkpoint(self.directory / WEIGHTS, self._weights())
+        write_evaluation(self.directory / EVALUATION, self.members, self.market, self._evaluation)
+        if self._keep_checkpoint:
+            self._writer.write_now(self._state())
+        else:
+            (self.directory / CHECKPOINT).unlink(missing_ok=True)
+        return self.result()
+
+    def close(self) -> None:
+        """Waits for a checkpoint under way."""
+        self._writer.wait()
+
+    def result(self) -> TrainingResult:
+        """The reports so far."""
+        return TrainingResult(tuple(self.reports), self.finished)
+
+    def _score(self, evaluation: MarketEvaluation) -> WalkForwardScore:
+        metrics = self.config.metrics
+        return score(
+            evaluation.outcomes(self.members),
+            objective=metrics.objective,
+            min_trades=metrics.min_trades,
+            periods_per_year=self.market.periods_per_year,
+        )
+
+    def _learning(self) -> LearningReport:
+        means = self.learner.means.read()
+        first_moment, variance = self._environment.moments()
+        return LearningReport(
+            **means,
+            skipped_steps=self.learner.guard.skipped(),
+            first_moment=first_moment,
+            variance=variance,
+        )
+
+    def _weights(self) -> dict[str, Any]:
+        return {
+            "config": self.config.model_dump(mode="json"),
+            "data_hash": self.market.data_hash,
+            "members": [(member.seed, member.fold) for member in self.members],
+            "agent": self.learner.agent.weights_state(),
+            "scaler": {"center": self.tables.table.center, "inverse_scale": self.tables.table.inverse_scale},
+            "sigma": self.tables.sigma,
+        }
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "config": self.config.model_dump(mode="json"),
+            "data_hash": self.market.data_hash,
+            "reports": [report.to_dict() for report in self.reports],
+            "learner": self.learner.state_dict(),
+        }
+
+    def _restore(self) -> None:
+        path = self._writer.path
+        state = read_checkpoint(path)
+        check_same(path, state, self.config, self.market)
+        self.learner.load_state_dict(state["learner"])
+        self.reports = [EpochReport.from_dict(report) for report in state["reports"]]
+
+
+def run_training(
+    config: TrainerConfig,
+    market: MarketData,
+    directory: Path,
+    *,
+    on_epoch: Callable[[EpochReport], None] = lambda report: None,
+    resume: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+    keep_checkpoint: bool = False,
+) -> TrainingResult:
+    """Runs every epoch that is left.
+
+    Args:
+        config: The effective configuration.
+        market: Bars and features.
+        directory: Where checkpoint, weights and evaluation go.
+        on_epoch: Called with each epoch's report.
+        resume: Continue from the directory's checkpoint.
+        should_stop: Asked after each epoch; a stop leaves a checkpoint that continues bit for bit.
+        keep_checkpoint: Keep the checkpoint of a finished training.
+    """
+    training = Training(config, market, directory, resume=resume, keep_checkpoint=keep_checkpoint)
+    try:
+        while not training.finished:
+            on_epoch(training.run_epoch())
+            if not training.finished and should_stop():
+                training.save()
+                return training.result()
+        return training.finish()
+    finally:
+        training.close()
+
+
+def checked_split(config: TrainerConfig, market: MarketData) -> Split:
+    """Splits the search rows and refuses fewer folds than ``walk_forward.min_folds``."""
+    parts = split(len(market.bars.timestamp), config.walk_forward)
+    least = config.walk_forward.min_folds
+    if len(parts.folds) < least:
+        raise ConfigError(
+            "walk_forward.min_folds",
+            f"`folds >= min_folds` must hold, but got {len(parts.folds)} < {least}; "
+            "use more folds, smaller windows or a longer file",
+        )
+    return parts
+
+
+def check_same(path: Path, state: dict[str, Any], config: TrainerConfig, market: MarketData) -> None:
+    """Refuses a checkpoint of other data or of a configuration that would change the numbers."""
+    if state["data_hash"] != market.data_hash:
+        raise CheckpointError(
+            f"{path} was made from data with hash {state['data_hash'][:12]}, but the data given has "
+            f"{market.data_hash[:12]}; give the same data or start anew"
+        )
+    old, new = _flat(state["config"]), _flat(config.model_dump(mode="json"))
+    differing = sorted(key for key in new if key not in MAY_DIFFER and old.get(key) != new[key])
+    if differing:
+        table = ", ".join(f"{key} {old.get(key)!r} -> {new[key]!r}" for key in differing)
+        raise CheckpointError(f"{path} belongs to another configuration ({table}); undo that or start anew")
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    return {f"{section}.{key}": value for section, keys in values.items() for key, value in keys.items()}
