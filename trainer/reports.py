@@ -39,7 +39,7 @@ class WalkForwardScore:
 
     Attributes:
         value: The score a search maximises: mean over seeds, in [-10, 10]; exactly -10 if degenerate.
-        standard_error: Of the annualised Sharpe ratio, Lo (2002), iid, years of data as T.
+        standard_error: Of the annualised Sharpe ratio, Lo (2002), iid; the largest over seeds.
         per_seed: (seed, annualised Sharpe over all folds) in the order of the seeds.
         seed_spread: Standard deviation (ddof 1) over seeds; 0 for one seed.
         folds: Every seed and fold.
