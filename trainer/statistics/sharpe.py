@@ -83,4 +83,5 @@ def annualised_sharpe(returns: npt.ArrayLike, periods_per_year: float) -> float 
 
 
 def _scaled(values: Returns) -> Returns:
-    return np.divide(values, np.abs(values).max())
+    scaled: Returns = values / np.abs(values).max()
+    return scaled

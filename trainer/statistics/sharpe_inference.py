@@ -65,7 +65,8 @@ def autocorrelations(returns: npt.ArrayLike, lags: int) -> npt.NDArray[np.float6
 def eta(correlations: npt.ArrayLike, periods: int) -> float:
     """Factor that takes a one-period Sharpe ratio to that of q = ``periods`` periods.
 
-    SR(q) = eta(q) SR, with eta(q) = q / sqrt(q + 2 sum_{k=1}^{q-1} (q - k) rho_k); sqrt(q) where all rho are 0.
+    SR(q) = eta(q) SR, with eta(q) = q / sqrt(q + 2 sum_{k=1}^{q-1} (q - k) rho_k),
+    which is sqrt(q) where all rho are 0.
 
     Args:
         correlations: [n] rho_1, rho_2, ...; lags beyond n count 0 and lags beyond q - 1 are unused.
