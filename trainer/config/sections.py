@@ -6,15 +6,23 @@ Leaf names are unique over all sections: a search space or a flag may use the sh
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 OpenUnit = Annotated[float, Field(gt=0, lt=1)]
 ClosedUnit = Annotated[float, Field(ge=0, le=1)]
+
+
+def _split_sizes(value: Any) -> Any:
+    """Reads ``"256x256"`` as (256, 256): a word that a flag can give and a search can choose."""
+    return tuple(value.split("x")) if isinstance(value, str) else value
+
+
+Sizes = Annotated[tuple[Count, ...], BeforeValidator(_split_sizes)]
 
 
 class Section(BaseModel):
@@ -62,7 +70,7 @@ class MetricsConfig(Section):
 class EnvironmentConfig(Section):
     """The market environment and its costs (basis points of the traded value, per side)."""
 
-    actions_per_branch: tuple[Count, ...] = (5, 3, 3)  # exposure, order type, urgency, further
+    actions_per_branch: Sizes = (5, 3, 3)  # exposure, order type, urgency, further
     fill: Literal["next_open", "next_close"] | None = None  # None: the data source's own default
     fee_bp: NonNegative = 1.0
     half_spread_bp: NonNegative = 1.0
@@ -108,7 +116,7 @@ class AgentConfig(Section):
     num_atoms: Annotated[int, Field(ge=2)] = 51
     v_min: float = -6.0
     v_max: float = 6.0
-    trunk_widths: tuple[Count, ...] = (256, 256)
+    trunk_widths: Sizes = (256, 256)
     head_width: Count = 128
     batch_size: Count = 256
     learning_rate: NonNegative = 3e-4
