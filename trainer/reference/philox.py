@@ -43,18 +43,30 @@ def philox(key: Tensor, counter: Tensor) -> Tensor:
     Returns:
         [..., 4] int64 words below 2^32.
     """
-    k0, k1 = key[..., 0], key[..., 1]
-    x0, x1, x2, x3 = counter.unbind(-1)
-    for _ in range(ROUNDS):
-        p0, p1 = x0 * MULTIPLIER_0, x2 * MULTIPLIER_1
-        x0, x1, x2, x3 = (
-            ((p1 >> 32) & MASK) ^ x1 ^ k0,
-            p1 & MASK,
-            ((p0 >> 32) & MASK) ^ x3 ^ k1,
-            p0 & MASK,
-        )
-        k0, k1 = (k0 + WEYL_0) & MASK, (k1 + WEYL_1) & MASK
-    return torch.stack(torch.broadcast_tensors(x0, x1, x2, x3), dim=-1)
+    # Each word pair is one tensor, halving the operations: `even` is (x0, x2), `odd` is (x3, x1), the
+    # order in which the rounds mix them.
+    axes = max(key.dim(), counter.dim()) - 1
+    words, keys = _words_first(counter, axes), _words_first(key, axes).flip(0)
+    even, odd = words[0::2], words[1::2].flip(0)
+    multiplier = _pair(MULTIPLIER_0, MULTIPLIER_1, axes, key.device)
+    weyl = _pair(WEYL_1, WEYL_0, axes, key.device)
+    for number in range(ROUNDS):
+        product = even * multiplier
+        mixed = ((product >> 32) & MASK) ^ odd ^ ((keys + number * weyl) & MASK)
+        even, odd = mixed.flip(0), product & MASK
+    return torch.stack([even[0], odd[1], even[1], odd[0]], dim=-1)
+
+
+def _words_first(value: Tensor, axes: int) -> Tensor:
+    """[..., W] -> [W, 1, .., 1, ...] with ``axes`` axes after the first, so that pairs broadcast."""
+    words = value.movedim(-1, 0)
+    return words.reshape(words.shape[0], *(1,) * (axes + 1 - value.dim()), *value.shape[:-1])
+
+
+def _pair(first: int, second: int, axes: int, device: torch.device) -> Tensor:
+    # Arithmetic instead of torch.tensor([..]), which would copy from the host inside a captured graph.
+    ends = torch.arange(2, dtype=torch.int64, device=device) * (second - first) + first
+    return ends.view(2, *(1,) * axes)
 
 
 def draw(key: Tensor, purpose: Purpose, step: Tensor, lanes: Tensor) -> Tensor:
