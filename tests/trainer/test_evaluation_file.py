@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from trainer.errors import DataError
 from trainer.evaluation_file import EvaluationRows, read_evaluation, write_evaluation
 

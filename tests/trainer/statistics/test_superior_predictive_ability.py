@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from trainer.statistics.superior_predictive_ability import superior_predictive_ability
+
+
+def columns(seed, trials, shift=0.0):
+    values = np.random.default_rng(seed).normal(0, 0.01, (300, trials))
+    values[:, 0] += shift
+    return values
+
+
+def test_luck_is_not_superior_and_skill_is():
+    luck = superior_predictive_ability(np.zeros(300), columns(0, 10), repetitions=200)
+    skill = superior_predictive_ability(np.zeros(300), columns(0, 10, shift=0.004), repetitions=200)
+    assert luck.consistent > 0.1
+    assert skill.consistent < 0.02
+    assert luck.lower <= luck.consistent <= luck.upper
+    assert luck.policies == 10
+
+
+def test_cash_is_easier_to_beat_than_a_rising_market():
+    market = np.random.default_rng(9).normal(0.004, 0.01, 300)
+    policies = columns(4, 3, shift=0.004)
+    cash = superior_predictive_ability(np.zeros(300), policies, repetitions=200)
+    held = superior_predictive_ability(market, policies, repetitions=200)
+    assert cash.consistent < 0.02 < held.consistent
+
+
+def test_the_same_seed_gives_the_same_values():
+    first = superior_predictive_ability(np.zeros(300), columns(1, 4), repetitions=100, seed=3)
+    assert first == superior_predictive_ability(np.zeros(300), columns(1, 4), repetitions=100, seed=3)
+
+
+def test_a_policy_equal_to_the_benchmark_does_not_enter():
+    held = columns(2, 1)[:, 0]
+    assert superior_predictive_ability(held, held[:, None]) is None
+    both = np.stack([held, held[::-1]], axis=1)
+    assert superior_predictive_ability(held, both, repetitions=100).policies == 1
+
+
+def test_few_observations_have_no_test_and_shapes_must_match():
+    assert superior_predictive_ability(np.zeros(10), columns(0, 2)[:10]) is None
+    with pytest.raises(ValueError, match=r"policies\.shape"):
+        superior_predictive_ability(np.zeros(10), columns(0, 2))

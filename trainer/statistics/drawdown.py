@@ -1,0 +1,34 @@
+"""Drawdown of compounded returns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.statistics.sharpe import Returns, checked_returns
+
+
+def equity(returns: npt.ArrayLike) -> Returns:
+    """Compounded equity [T + 1] of ``returns`` [T], beginning with the start capital 1."""
+    values = checked_returns(returns)
+    return np.concatenate([np.ones(1), np.cumprod(1.0 + values)])
+
+
+def drawdowns(returns: npt.ArrayLike) -> Returns:
+    """Equity over its running peak minus 1, [T + 1] in [-1, 0]; the start capital counts as a peak.
+
+    Args:
+        returns: [T] simple returns, each at least -1.
+
+    Raises:
+        ValueError: For returns that are not [T] or not finite.
+    """
+    curve = equity(returns)
+    peak: Returns = np.maximum.accumulate(curve)
+    depth: Returns = curve / peak - 1.0
+    return depth
+
+
+def max_drawdown(returns: npt.ArrayLike) -> float:
+    """Deepest drawdown as a number <= 0, -0.1 = 10 % below the peak; 0 for no returns."""
+    return float(drawdowns(returns).min())
