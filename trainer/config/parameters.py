@@ -24,6 +24,13 @@ class When:
     above: float | None = None
     equals: Any = None
 
+    def __post_init__(self) -> None:
+        if (self.above is None) == (self.equals is None):
+            raise ConfigError(
+                self.name,
+                f"a condition needs one of above and equals, but got ({self.above=}, {self.equals=})",
+            )
+
     def holds(self, chosen: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the values chosen so far."""
         if self.name not in chosen:
@@ -51,6 +58,7 @@ class Float:
             raise ConfigError(
                 self.name, f"`step > 0 and not log` must hold, but got ({self.step=}, {self.log=})"
             )
+        _check_grid(self.name, self.low, self.high, self.step)
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,12 @@ class Int:
 
     def __post_init__(self) -> None:
         _check_range(self.name, self.low, self.high, self.log)
+        if self.step < 1 or (self.log and self.step != 1):
+            raise ConfigError(
+                self.name,
+                f"`step >= 1, and 1 with log` must hold, but got ({self.step=}, {self.log=})",
+            )
+        _check_grid(self.name, self.low, self.high, self.step)
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,13 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.values:
             raise ConfigError(self.name, "a choice needs at least one value, but got ()")
+        for value in self.values:
+            if not isinstance(value, str | int | float | bool | None):
+                raise ConfigError(
+                    self.name, f"choices must be words, numbers or truth values, but got {value!r}"
+                )
+        if len(set(self.values)) < len(self.values):
+            raise ConfigError(self.name, f"choices must differ, but got {self.values}")
 
 
 Parameter = Float | Int | Choice
@@ -98,18 +119,16 @@ class SearchSpace:
     description: str = ""
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
+        seen: dict[str, Parameter] = {}
+        keys: set[tuple[str, str]] = set()
         for parameter in self.parameters:
-            locate(parameter.name)
-            if parameter.name in seen:
+            key = locate(parameter.name)
+            if key in keys:
                 raise ConfigError(parameter.name, f"stands twice in search space {self.name!r}")
-            if parameter.when is not None and parameter.when.name not in seen:
-                raise ConfigError(
-                    parameter.name,
-                    f"its condition names {parameter.when.name!r}, which must stand earlier "
-                    f"in search space {self.name!r}",
-                )
-            seen.add(parameter.name)
+            if parameter.when is not None:
+                _check_condition(parameter.name, parameter.when, seen, self.name)
+            seen[parameter.name] = parameter
+            keys.add(key)
 
 
 def _check_range(name: str, low: float, high: float, log: bool) -> None:
@@ -117,3 +136,25 @@ def _check_range(name: str, low: float, high: float, log: bool) -> None:
         raise ConfigError(name, f"`low <= high` must hold, but got ({low=}, {high=})")
     if log and low <= 0:
         raise ConfigError(name, f"`low > 0` must hold on a logarithmic range, but got ({low=})")
+
+
+def _check_grid(name: str, low: float, high: float, step: float | None) -> None:
+    steps = 0.0 if step is None else (high - low) / step
+    if abs(steps - round(steps)) > 1e-9 * max(1.0, steps):
+        raise ConfigError(
+            name, f"`high - low` must be a whole number of steps, but got ({low=}, {high=}, {step=})"
+        )
+
+
+def _check_condition(name: str, when: When, earlier: Mapping[str, Parameter], space: str) -> None:
+    if when.name not in earlier:
+        raise ConfigError(
+            name, f"its condition names {when.name!r}, which must stand earlier in search space {space!r}"
+        )
+    other = earlier[when.name]
+    words = isinstance(other, Choice) and not all(isinstance(value, int | float) for value in other.values)
+    if when.above is not None and words:
+        raise ConfigError(
+            name,
+            f"its condition asks {when.name!r} to be above {when.above:g}, but that holds words; use equals",
+        )

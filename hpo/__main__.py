@@ -1,0 +1,90 @@
+"""The command line: ``foxtune`` and ``python -m hpo``.
+
+Only argparse and the command modules are imported here; a command imports what it needs when it runs.
+A user's error is printed as one line and ends with exit code 2, an interrupt with 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hpo.commands import COMMANDS
+from hpo.commands.command import Command, Context
+from trainer.errors import FoxtuneError
+
+if TYPE_CHECKING:
+    from trainer.config import SearchSpace
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: The words after the program's name; ``sys.argv`` if not given.
+
+    Returns:
+        The exit code: 0 done, 1 done with a negative answer, 2 a user's error, 130 interrupted.
+    """
+    arguments = build_parser().parse_args(argv)
+    command: Command = arguments.command
+    debug = arguments.debug or arguments.debug_late
+    try:
+        return command.run(arguments, Context(packaged_spaces=_packaged_spaces))
+    except FoxtuneError as error:
+        if debug:
+            raise
+        print(f"foxtune: error: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("foxtune: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; the interpreter's own flush at exit would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Declares all commands without importing anything heavy."""
+    parser = argparse.ArgumentParser(
+        prog="foxtune",
+        description="Search hyperparameters of reinforcement-learned trading, scored by walk-forward Sharpe.",
+        epilog="foxtune COMMAND --help explains a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"foxtune {_version()}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(command.name, help=command.summary, description=command.summary)
+        subparser.add_argument(
+            "--debug", action="store_true", dest="debug_late", help="show the traceback of an error"
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(command=command)
+    return parser
+
+
+def _packaged_spaces() -> Mapping[str, SearchSpace]:
+    from search_spaces import packaged
+
+    return packaged()
+
+
+def _version() -> str:
+    from hpo import __version__
+
+    return __version__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""The subcommands of ``foxtune``, one a file, in the order in which ``--help`` lists them."""
+
+from hpo.commands.check import COMMAND as CHECK
+from hpo.commands.command import Command
+from hpo.commands.config import COMMAND as CONFIG
+from hpo.commands.doctor import COMMAND as DOCTOR
+from hpo.commands.spaces import COMMAND as SPACES
+
+COMMANDS: tuple[Command, ...] = (SPACES, CONFIG, CHECK, DOCTOR)

@@ -1,0 +1,155 @@
+"""The flags that set configuration keys, declared once and shared by the commands that train or search."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hpo.effective_config import Assignment, Effective
+
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A short flag for configuration keys, whose types check the value.
+
+    Attributes:
+        option: As typed.
+        keys: The dotted keys that it sets, most often one.
+        metavar: What stands for the value in --help.
+        help: One line for --help.
+        constant: The value of a flag that takes none.
+    """
+
+    option: str
+    keys: tuple[str, ...]
+    metavar: str
+    help: str
+    constant: str | None = None
+
+
+TRAINING_FLAGS = (
+    Flag("--data", ("data.path",), "sp500|nasdaq|PATH", "bars: a packaged market, a CSV or a Parquet file"),
+    Flag("--folds", ("walk_forward.folds",), "N", "walk-forward folds"),
+    Flag("--seeds", ("training.seeds",), "N", "stacked trainings per fold"),
+    Flag("--epochs", ("training.epochs",), "N", "epochs of collect, learn, evaluate"),
+    Flag("--seed", ("training.seed", "seed"), "N", "first seed of the trainings, and of the search"),
+    Flag("--backend", ("training.backend",), "NAME", "which implementation trains: auto or reference"),
+    Flag("--gpus-per-trial", ("resources.gpu",), "N", "GPUs of one training; 0: the reference on the CPU"),
+)
+SEARCH_FLAGS = (
+    Flag("--space", ("space",), "NAME|FILE", "search space: a packaged one, a .py or a .toml file"),
+    Flag("--trials", ("trials",), "N", "finished trials of the study in the end"),
+    Flag("--concurrent", ("concurrent",), "N", "trials at a time"),
+    Flag("--study", ("study",), "NAME", "name of the study and of its folder below runs/"),
+    Flag("--storage", ("storage",), "URL", "Optuna storage: a database URL or journal:FILE"),
+    Flag("--time-budget", ("time_budget",), "30m", "stop asking for trials after this time"),
+)
+
+
+def add_flags(parser: ArgumentParser, flags: tuple[Flag, ...]) -> None:
+    """Declares ``flags``, ``--set``, ``--config`` and ``--profile``."""
+    group = parser.add_argument_group("configuration (flags > --config > profile > defaults)")
+    for flag in flags:
+        if flag.constant is None:
+            group.add_argument(flag.option, dest=_destination(flag), metavar=flag.metavar, help=flag.help)
+        else:
+            group.add_argument(
+                flag.option,
+                dest=_destination(flag),
+                action="store_const",
+                const=flag.constant,
+                help=flag.help,
+            )
+    group.add_argument("--config", type=Path, metavar="FILE.toml", help="a configuration file")
+    group.add_argument("--profile", metavar="NAME", help="a packaged configuration: demo, laptop")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="any key of `foxtune config`; may be repeated; an empty VALUE unsets the key",
+    )
+
+
+def effective_from(arguments: Namespace, flags: tuple[Flag, ...]) -> Effective:
+    """Resolves the flags of a command line.
+
+    Raises:
+        ConfigError: For an unknown key or an illegal value.
+    """
+    from hpo.effective_config import resolve
+
+    return resolve(assignments(arguments, flags), arguments.config, arguments.profile)
+
+
+def assignments(arguments: Namespace, flags: tuple[Flag, ...]) -> list[Assignment]:
+    """The configuration keys that the command line sets: short flags first, then ``--set``.
+
+    Raises:
+        ConfigError: For a ``--set`` without ``=``.
+    """
+    from hpo.effective_config import Assignment
+
+    found: list[Assignment] = []
+    for flag in flags:
+        value = getattr(arguments, _destination(flag))
+        if value is not None:
+            found += [Assignment(key, parse_value(key, value), flag.option) for key in flag.keys]
+    for text in arguments.set:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError("--set", f"must have the form section.key=value, but got {text!r}")
+        found.append(Assignment(key.strip(), parse_value(key.strip(), value.strip()), "--set"))
+    return found
+
+
+def parse_value(key: str, text: str) -> Any:
+    """Reads one value: nothing is None, a TOML list is a tuple, a duration is seconds, else the text.
+
+    Numbers and truth values stay text; the key's own type reads them, and complains in its own words.
+    """
+    import tomllib
+
+    if text == "":
+        return None
+    if key.rpartition(".")[2] == "time_budget":
+        return parse_duration(text)
+    if text.startswith("["):
+        try:
+            return tuple(tomllib.loads(f"value = {text}")["value"])
+        except tomllib.TOMLDecodeError:
+            raise ConfigError(key, f"must be a list like [1, 2], but got {text!r}") from None
+    return text
+
+
+def parse_duration(text: str) -> float:
+    """Reads ``90s``, ``30m``, ``1h30m`` or plain seconds.
+
+    Returns:
+        Seconds, more than 0.
+
+    Raises:
+        ConfigError: For anything else.
+    """
+    whole = re.fullmatch(r"(?:\d+(?:\.\d+)?[smhd])+", text)
+    plain = re.fullmatch(r"\d+(?:\.\d+)?", text)
+    seconds = 0.0
+    if whole:
+        seconds = sum(float(n) * SECONDS[unit] for n, unit in re.findall(r"(\d+(?:\.\d+)?)([smhd])", text))
+    elif plain:
+        seconds = float(text)
+    if seconds <= 0:
+        raise ConfigError("--time-budget", f"must be a duration like 90s, 30m or 2h, but got {text!r}")
+    return seconds
+
+
+def _destination(flag: Flag) -> str:
+    return "flag_" + flag.option.lstrip("-").replace("-", "_")
