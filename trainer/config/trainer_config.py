@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError, model_validator
 
+from trainer.config.complaints import first_complaint
 from trainer.config.sections import (
     AgentConfig,
     DataConfig,
@@ -92,7 +93,7 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise _first_complaint(model, error) from None
+        raise first_complaint(model, error) from None
 
 
 def known_names() -> dict[str, tuple[str, str]]:
@@ -116,29 +117,3 @@ def locate(name: str) -> tuple[str, str]:
         return names[key]
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.0)
     raise ConfigError(name, f"unknown key; the nearest known one is {'.'.join(names[nearest[0]])}")
-
-
-def _first_complaint(model: type[BaseModel], error: ValidationError) -> ConfigError:
-    first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, ConfigError):
-        return cause
-    path = [str(part) for part in first["loc"]]
-    key = ".".join(path) or "config"
-    if first["type"] == "extra_forbidden":
-        candidates = _keys_of(model)
-        nearest = difflib.get_close_matches(key, candidates, n=1, cutoff=0.0)
-        hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
-        return ConfigError(key, f"unknown key{hint}")
-    return ConfigError(key, f"{first['msg'][0].lower()}{first['msg'][1:]}, but got {first['input']!r}")
-
-
-def _keys_of(model: type[BaseModel], prefix: str = "") -> list[str]:
-    keys: list[str] = []
-    for name, field in model.model_fields.items():
-        annotation = field.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            keys += [f"{prefix}{name}", *_keys_of(annotation, f"{prefix}{name}.")]
-        else:
-            keys.append(f"{prefix}{name}")
-    return keys

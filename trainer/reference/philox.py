@@ -75,17 +75,22 @@ def draw(key: Tensor, purpose: Purpose, step: Tensor, lanes: Tensor) -> Tensor:
     Args:
         key: [M, 2] int64, (seed, fold) per member.
         purpose: What the draw is for.
-        step: 0-d int64 tensor, read on the device.
+        step: 0-d or [X] int64 tensor, read on the device.
         lanes: [X] int64.
 
     Returns:
         [M, X, 4] int64 words below 2^32.
     """
+    return philox(key[:, None, :], counters(purpose, step, lanes)[None])
+
+
+def counters(purpose: Purpose, step: Tensor, lanes: Tensor) -> Tensor:
+    """Returns the counters [X, 4] int64 of :func:`draw`, for draws that are encrypted together."""
     counter = torch.zeros((lanes.shape[0], 4), dtype=torch.int64, device=lanes.device)
     counter[:, 0] = int(purpose)
     counter[:, 1] = step & MASK
     counter[:, 2] = lanes
-    return philox(key[:, None, :], counter[None])
+    return counter
 
 
 def uniform(word: Tensor, dtype: torch.dtype) -> Tensor:

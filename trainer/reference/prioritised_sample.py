@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainer.reference.philox import Purpose, draw, integer, uniform
+from trainer.reference.philox import Purpose, counters, integer, philox, uniform
 
 MASS_PER_UNIT = 2.0**32
 
@@ -65,11 +65,13 @@ def prioritised_sample(mass: Tensor, batch_size: int, step: Tensor, keys: Tensor
         step: 0-d int64, gradient step.
         keys: [M, 2] int64, (seed, fold).
     """
-    device = mass.device
-    rows = torch.arange(batch_size, dtype=torch.int64, device=device)
-    offset_word = draw(keys, Purpose.SAMPLE_OFFSET, step, rows[:1])[..., 0]
-    offset = integer(offset_word, batch_size)[:, 0]
-    u = uniform(draw(keys, Purpose.SAMPLE_UNIFORM, step, rows)[..., 0], torch.float64)
+    rows = torch.arange(batch_size, dtype=torch.int64, device=mass.device)
+    counter = torch.cat(
+        [counters(Purpose.SAMPLE_OFFSET, step, rows[:1]), counters(Purpose.SAMPLE_UNIFORM, step, rows)]
+    )
+    word = philox(keys[:, None, :], counter[None])[..., 0]  # [M, 1 + B]
+    offset = integer(word[:, 0], batch_size)
+    u = uniform(word[:, 1:], torch.float64)
     prefix = mass.cumsum(dim=1)
     total = prefix[:, -1]
     width = total.to(torch.float64) / batch_size
