@@ -11,7 +11,6 @@ from trainer.agent import Agent
 from trainer.collector import collect
 from trainer.config import TrainerConfig
 from trainer.environment import Environment
-from trainer.finite_guard import FiniteGuard
 from trainer.hindsight import relabel
 from trainer.hyperparameters import Hyperparameters
 from trainer.learning_means import LearningMeans
@@ -50,7 +49,7 @@ class Learner:
         self.agent = Agent(config, layout, hyper, keys, dtype, device)
         self.replay = ReplayBuffer(members, config.replay.capacity, layout, dtype, device)
         self.collection = Collection.allocate(members, lanes, length, layout, dtype, device)
-        self.guard = FiniteGuard(members, device)
+        self.guard = self.agent.guard
         self.means = LearningMeans(members, dtype, device)
         self.acted = torch.zeros((), dtype=torch.int64, device=device)
         self.updated = torch.zeros((), dtype=torch.int64, device=device)
@@ -83,7 +82,6 @@ class Learner:
         self.replay.write_priorities(
             batch.index, result.td_error, self.hyper.her_size, result.accept, self.hyper
         )
-        self.guard.record(result, self.updated)
         self.means.add(result)
         self.updated += 1
 
@@ -98,7 +96,6 @@ class Learner:
             "agent": self.agent.state_dict(),
             "replay": self.replay.state_dict(),
             "environment": self.environment.state_dict(),
-            "guard": self.guard.state_dict(),
             "acted": self.acted,
             "updated": self.updated,
         }
@@ -108,6 +105,5 @@ class Learner:
         self.agent.load_state_dict(state["agent"])
         self.replay.load_state_dict(state["replay"])
         self.environment.load_state_dict(state["environment"])
-        self.guard.load_state_dict(state["guard"])
         self.acted.copy_(state["acted"])
         self.updated.copy_(state["updated"])

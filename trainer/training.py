@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trainer.backend import Backend, resolve_backend
 from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoint
 from trainer.config import TrainerConfig
 from trainer.data.market import MarketData
-from trainer.errors import CheckpointError, ConfigError
+from trainer.errors import CheckpointError
 from trainer.evaluation import MarketEvaluation, evaluate
-from trainer.evaluation_file import write_evaluation
-from trainer.folds import Split, split
+from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
+from trainer.folds import Split, require_min_folds, split
 from trainer.hyperparameters import Hyperparameters
 from trainer.learner import Learner
 from trainer.market_environment import MarketEnvironment
@@ -26,7 +29,6 @@ from trainer.walk_forward import score
 
 CHECKPOINT = "checkpoint.pt"
 WEIGHTS = "weights.pt"
-EVALUATION = "evaluation.parquet"
 MAY_DIFFER = {"training.epochs", "training.checkpoint_seconds", "training.check_finite", "data.path"}
 
 
@@ -71,7 +73,8 @@ class Training:
         self.market = market
         self.directory = directory
         self.backend: Backend = resolve_backend(config)
-        self.split: Split = checked_split(config, market)
+        self.split: Split = split(len(market.bars), config.walk_forward)
+        require_min_folds(self.split, config.walk_forward)
         self.members: tuple[Member, ...] = members_of(config, len(self.split.folds))
         self.reports: list[EpochReport] = []
         dtype, device = self.backend.dtype, self.backend.device
@@ -130,7 +133,7 @@ class Training:
         if self._evaluation is None:
             self._evaluation = evaluate(self.tables, self.hyper, self.config, self.learner.agent.greedy)
         write_checkpoint(self.directory / WEIGHTS, self._weights())
-        write_evaluation(self.directory / EVALUATION, self.members, self.market, self._evaluation)
+        write_evaluation(self.directory / EVALUATION_FILE, self._rows(self._evaluation))
         if self._keep_checkpoint:
             self._writer.write_now(self._state())
         else:
@@ -159,9 +162,26 @@ class Training:
         first_moment, variance = self._environment.moments()
         return LearningReport(
             **means,
-            skipped_steps=self.learner.guard.skipped(),
+            skipped_steps=int(self.learner.guard.skipped.sum()),
             first_moment=first_moment,
             variance=variance,
+        )
+
+    def _rows(self, evaluation: MarketEvaluation) -> EvaluationRows:
+        def repeated(values: list[int]) -> NDArray[np.int64]:
+            return np.repeat(np.array(values, dtype=np.int64), [len(each.bars) for each in evaluation.members])
+
+        def joined(name: str) -> NDArray[np.float64]:
+            return np.concatenate([getattr(each, name) for each in evaluation.members])
+
+        bars = np.concatenate([each.bars for each in evaluation.members])
+        return EvaluationRows(
+            seed=repeated([member.seed for member in self.members]),
+            fold=repeated([member.fold for member in self.members]),
+            time=self.market.bars.timestamp[bars],
+            ret=joined("returns"),
+            position=joined("positions"),
+            benchmark=joined("buy_and_hold"),
         )
 
     def _weights(self) -> dict[str, Any]:
@@ -221,19 +241,6 @@ def run_training(
         return training.finish()
     finally:
         training.close()
-
-
-def checked_split(config: TrainerConfig, market: MarketData) -> Split:
-    """Splits the search rows and refuses fewer folds than ``walk_forward.min_folds``."""
-    parts = split(len(market.bars.timestamp), config.walk_forward)
-    least = config.walk_forward.min_folds
-    if len(parts.folds) < least:
-        raise ConfigError(
-            "walk_forward.min_folds",
-            f"`folds >= min_folds` must hold, but got {len(parts.folds)} < {least}; "
-            "use more folds, smaller windows or a longer file",
-        )
-    return parts
 
 
 def check_same(path: Path, state: dict[str, Any], config: TrainerConfig, market: MarketData) -> None:
