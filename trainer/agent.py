@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,15 +13,14 @@ from trainer.finite_guard import FiniteGuard
 from trainer.hyperparameters import Hyperparameters
 from trainer.layout import StateLayout
 from trainer.networks import QNetwork, ValueNetwork
+from trainer.optimiser import Optimiser
 from trainer.parameter_block import ParameterBlock
-from trainer.reference.adamw import AdamScalars, AdamState, adamw
 from trainer.reference.advantage_policy import greedy_actions, sample_actions
-from trainer.reference.c51_loss import C51Loss, c51_loss
+from trainer.reference.c51_loss import c51_loss
 from trainer.reference.c51_project import Projection, c51_project
 from trainer.reference.c51_support import expected_value, support
 from trainer.reference.double_dqn_target import discounted_location, double_dqn_target
-from trainer.reference.expectile_loss import ExpectileLoss, expectile_loss
-from trainer.reference.gradient_clip import clip_factor, gradient_norm
+from trainer.reference.expectile_loss import expectile_loss
 from trainer.reference.philox import Purpose, draw, uniform
 from trainer.reference.polyak import polyak
 from trainer.transitions import Batch
@@ -37,6 +37,12 @@ class UpdateResult:
     value_gap: Tensor  # [M], mean of V_high - V_low, reward units; 0 without IQL
     gradient_norm: Tensor  # [M], of the Q network before clipping
     clipped_target_share: Tensor  # [M], share of target mass outside the support
+
+
+class _ValueStep(NamedTuple):
+    loss: Tensor  # [M], V_high plus V_low
+    gap: Tensor  # [M]
+    norms: Tensor  # [2, M]; [0, M] without IQL
 
 
 class Agent:
@@ -69,13 +75,13 @@ class Agent:
         self._updates = torch.zeros((), dtype=torch.int64, device=device)
         self._q = QNetwork(config.agent, layout, members, dtype, device)
         number = self._q.block.initialise(slice(None), self._keys, 0)
-        self._q_adam = AdamState.zeros_like(self._q.block.value)
+        self._q_optimiser = Optimiser(self._q.block, hyper)
         self.guard = FiniteGuard(members, device)
         if self._use_iql:
             self._value = ValueNetwork(config.agent, layout, 2 * members, dtype, device)
             number = self._value.block.initialise(slice(0, members), self._keys, number)
             self._value.block.initialise(slice(members, None), self._keys, number)
-            self._value_adam = AdamState.zeros_like(self._value.block.value)
+            self._value_optimiser = Optimiser(self._value.block, hyper)
             self._target_value = ValueNetwork(config.agent, layout, members, dtype, device)
             self._target_value.block.value.copy_(self._value.block.value[:members])
         else:
@@ -110,26 +116,29 @@ class Agent:
 
     @torch.no_grad()
     def update(self, batch: Batch) -> UpdateResult:
-        """Makes one gradient step of every member."""
+        """Makes one gradient step of every member.
+
+        Args:
+            batch: B rows per member; ``weight`` scales the critic's loss alone.
+
+        Returns:
+            The step's figures; nothing is read back to the host.
+        """
         projection = self._target(batch)
         logits = self._q.chosen_logits(batch.state, batch.action)
         critic = c51_loss(logits.detach(), projection.target, batch.weight)
+        value = self._value_gradient(batch.state, critic.probs)
         self._q.backward(logits, critic.gradient)
-        norm = gradient_norm(self._q.block.gradient)
+        norms = self._q_optimiser.norms()  # [1, M]
+        every_norm = torch.cat([norms, value.norms]).T
+        accept = self.guard.judge((critic.td_error, critic.loss, value.loss, every_norm), self._updates)
+        self._q_optimiser.step(norms, accept)
         if self._use_iql:
-            value_loss, value_gap, value_norm = self._value_gradient(batch, critic)
-        else:
-            value_loss = value_gap = torch.zeros_like(norm)
-            value_norm = norm
-        norms = torch.stack([norm, *value_norm.view(-1, self._members)], 1)
-        accept = self.guard.judge((critic.td_error, critic.loss, value_loss, norms), self._updates)
-        self._step(self._q.block, self._q_adam, norm, accept)
-        if self._use_iql:
-            self._step(self._value.block, self._value_adam, value_norm, accept.repeat(2))
+            self._value_optimiser.step(value.norms, accept)
         self._follow(accept)
         self._updates += 1
         return UpdateResult(
-            critic.td_error, accept, critic.loss, value_loss, value_gap, norm, projection.clipped_share
+            critic.td_error, accept, critic.loss, value.loss, value.gap, norms[0], projection.clipped_share
         )
 
     def _target(self, batch: Batch) -> Projection:
@@ -145,36 +154,20 @@ class Agent:
         location = discounted_location(batch.reward, batch.terminated, hyper.gamma, places)
         return c51_project(probs, location, hyper.v_min, hyper.v_max, self._num_atoms)
 
-    def _value_gradient(self, batch: Batch, critic: C51Loss) -> tuple[Tensor, Tensor, Tensor]:
-        """Backward of V_high and V_low on the Q of the same forward; returns loss, gap, norms [2M]."""
-        values = self._value.values(batch.state.repeat(2, 1, 1))
-        quantity = expected_value(critic.probs, self._atoms()).mean(2).repeat(2, 1)
+    def _value_gradient(self, state: Tensor, probs: Tensor) -> _ValueStep:
+        """Backward of V_high and V_low towards E[Q] of ``probs`` [M, B, K, Z], a constant."""
+        if not self._use_iql:
+            zero = torch.zeros_like(self._hyper.gamma)
+            return _ValueStep(zero, zero, probs.new_zeros((0, self._members)))
+        quantity = expected_value(probs, self._atoms()).mean(2)
+        output = self._value.values(state)  # [2M, B]
+        values = output.detach().view(2, self._members, -1)
         tau = self._hyper.expectile
-        fit: ExpectileLoss = expectile_loss(quantity, values.detach(), torch.cat([tau, 1.0 - tau]))
-        self._value.backward(values, fit.gradient)
-        high, low = values.detach().view(2, self._members, -1)
-        loss_high, loss_low = fit.loss.view(2, self._members)
-        return loss_high + loss_low, (high - low).mean(1), gradient_norm(self._value.block.gradient)
-
-    def _step(self, block: ParameterBlock, adam: AdamState, norm: Tensor, accept: Tensor) -> None:
-        """Clips and applies a block's gradient; a refused row keeps everything."""
-        hyper, repeats = self._hyper, len(norm) // self._members
-        factor = clip_factor(norm, hyper.max_norm.repeat(repeats))
-        gradient = block.gradient.masked_fill_(~accept[:, None], 0.0)
-        gradient.mul_(torch.where(accept, factor, 0.0)[:, None])
-        scalars = AdamScalars(
-            *(
-                each.repeat(repeats)
-                for each in (
-                    hyper.learning_rate,
-                    hyper.adam_beta1,
-                    hyper.adam_beta2,
-                    hyper.adam_eps,
-                    hyper.weight_decay,
-                )
-            )
+        fit = expectile_loss(quantity, values, torch.stack([tau, 1.0 - tau]))
+        self._value.backward(output, fit.gradient.view_as(output))
+        return _ValueStep(
+            fit.loss[0] + fit.loss[1], (values[0] - values[1]).mean(1), self._value_optimiser.norms()
         )
-        adamw(block.value, gradient, adam, scalars, accept, block.decay_width)
 
     def _follow(self, accept: Tensor) -> None:
         tau = torch.where(accept, self._hyper.polyak_tau, 0.0)
@@ -210,10 +203,12 @@ class Agent:
     def _persistent(self) -> dict[str, Tensor]:
         target = self._target_value if self._use_iql else self._target_q
         tensors = {"updates": self._updates, "target": target.block.value}
-        adams = {"q": self._q_adam, "value": self._value_adam} if self._use_iql else {"q": self._q_adam}
-        for name, block in self._online().items():
-            tensors[name] = block.value
-            for part, moment in adams[name]._asdict().items():
+        optimisers = {"q": self._q_optimiser}
+        if self._use_iql:
+            optimisers["value"] = self._value_optimiser
+        for name, optimiser in optimisers.items():
+            tensors[name] = optimiser.block.value
+            for part, moment in optimiser.state._asdict().items():
                 tensors[f"{name}.{part}"] = moment
         tensors |= {f"guard.{name}": tensor for name, tensor in self.guard.tensors().items()}
         return tensors

@@ -16,7 +16,7 @@ from trainer.layout import StateLayout
 from trainer.parameter_block import ParameterBlock, ParameterSpec
 from trainer.reference.c51_support import expected_value
 from trainer.reference.dueling_logits import branch_slices, chosen_logits, dueling_logits
-from trainer.reference.member_matmul import Group, member_matmul
+from trainer.reference.member_matmul import AffineStack, Group, member_matmul
 
 
 class QNetwork:
@@ -34,15 +34,16 @@ class QNetwork:
         self._rows = 1 + sum(layout.actions_per_branch)
         heads = 1 + layout.num_branches
         trunk = (layout.state_dim, *config.trunk_widths)
-        self._trunk_depth = len(config.trunk_widths)
-        self._groups = head_groups(config.head_width, config.num_atoms, layout.actions_per_branch)
         specs = (
             *_affine_stack("trunk", trunk),
             *_affine("head.hidden", trunk[-1], heads * config.head_width),
             *_affine("head.output", config.head_width, self._rows * config.num_atoms),
         )
         self.block = ParameterBlock(specs, members, dtype, device)
-        self._leaves = self.block.leaves()
+        self._trunk = _trunk_layers(self.block, len(config.trunk_widths))
+        self._hidden = self.block.affine("head.hidden")
+        groups = head_groups(config.head_width, config.num_atoms, layout.actions_per_branch)
+        self._output = self.block.affine("head.output", groups)
 
     def chosen_logits(self, state: Tensor, action: Tensor) -> Tensor:
         """Returns logits [M, B, K, Z] of ``action`` [M, B, K]; ready for ``backward``."""
@@ -62,13 +63,12 @@ class QNetwork:
 
     def backward(self, output: Tensor, gradient: Tensor) -> None:
         """Writes d loss / d parameters into ``block.gradient``, given d loss / d ``output``."""
-        _write_gradient(self.block, self._leaves, output, gradient)
+        _backward((*self._trunk, self._hidden, self._output), output, gradient)
 
     def _head(self, state: Tensor) -> Tensor:
-        leaves = self._leaves
-        x = _rectified_stack("trunk", self._trunk_depth, leaves, state)
-        x = member_matmul(x, leaves["head.hidden.weight"], leaves["head.hidden.bias"]).relu_()
-        x = member_matmul(x, leaves["head.output.weight"], leaves["head.output.bias"], self._groups)
+        x = _rectified(self._trunk, state, len(state))
+        x = member_matmul(x, self._hidden).relu_()
+        x = member_matmul(x, self._output)
         return x.view(*state.shape[:2], self._rows, self._atoms)
 
 
@@ -86,30 +86,29 @@ class ValueNetwork:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._depth = len(config.trunk_widths)
         trunk = (layout.state_dim, *config.trunk_widths)
         specs = (*_affine_stack("trunk", trunk), *_affine("output", trunk[-1], 1))
         self.block = ParameterBlock(specs, networks, dtype, device)
-        self._leaves = self.block.leaves()
+        self._trunk = _trunk_layers(self.block, len(config.trunk_widths))
+        self._output = self.block.affine("output")
 
     def values(self, state: Tensor) -> Tensor:
-        """Returns V [N, B] of ``state`` [N, B, S]; ready for ``backward``."""
+        """Returns V [N, B] of ``state`` [M, B, S], shared by V_high and V_low; ready for ``backward``."""
         with torch.enable_grad():
-            return self._forward(self._leaves, state)
+            return self._forward(state, len(self.block.value))
 
     @torch.no_grad()
     def detached_values(self, state: Tensor) -> Tensor:
-        """Returns V [n, B] of the first n networks on ``state`` [n, B, S] as constants."""
-        count = state.shape[0]
-        return self._forward({name: leaf[:count] for name, leaf in self._leaves.items()}, state)
+        """Returns V_high [M, B] of ``state`` [M, B, S] as constants."""
+        return self._forward(state, len(state))
 
     def backward(self, output: Tensor, gradient: Tensor) -> None:
         """Writes d loss / d parameters into ``block.gradient``, given d loss / d ``output``."""
-        _write_gradient(self.block, self._leaves, output, gradient)
+        _backward((*self._trunk, self._output), output, gradient)
 
-    def _forward(self, leaves: dict[str, Tensor], state: Tensor) -> Tensor:
-        x = _rectified_stack("trunk", self._depth, leaves, state)
-        return member_matmul(x, leaves["output.weight"], leaves["output.bias"]).squeeze(2)
+    def _forward(self, state: Tensor, networks: int) -> Tensor:
+        x = _rectified(self._trunk, state, networks)
+        return member_matmul(x, self._output, networks).squeeze(2)
 
 
 def head_groups(head_width: int, num_atoms: int, actions_per_branch: tuple[int, ...]) -> tuple[Group, ...]:
@@ -138,15 +137,17 @@ def _affine_stack(name: str, widths: tuple[int, ...]) -> tuple[ParameterSpec, ..
     return tuple(specs)
 
 
-def _rectified_stack(name: str, depth: int, leaves: dict[str, Tensor], x: Tensor) -> Tensor:
-    for layer in range(depth):
-        x = member_matmul(x, leaves[f"{name}.{layer}.weight"], leaves[f"{name}.{layer}.bias"]).relu_()
+def _trunk_layers(block: ParameterBlock, depth: int) -> tuple[AffineStack, ...]:
+    return tuple(block.affine(f"trunk.{layer}") for layer in range(depth))
+
+
+def _rectified(layers: tuple[AffineStack, ...], x: Tensor, networks: int) -> Tensor:
+    for layer in layers:
+        x = member_matmul(x, layer, networks).relu_()
     return x
 
 
-def _write_gradient(
-    block: ParameterBlock, leaves: dict[str, Tensor], output: Tensor, gradient: Tensor
-) -> None:
-    gradients = torch.autograd.grad(output, list(leaves.values()), gradient)
-    for name, of_leaf in zip(leaves, gradients, strict=True):
-        block.view(name, block.gradient).copy_(of_leaf)
+def _backward(layers: tuple[AffineStack, ...], output: Tensor, gradient: Tensor) -> None:
+    leaves = [leaf for layer in layers for leaf in (layer.weight, layer.bias)]
+    # The layers write into the block themselves; what autograd returns are views of it.
+    torch.autograd.grad(output, leaves, gradient)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.reference.member_matmul import AffineStack, Group
 from trainer.reference.philox import Purpose, draw, uniform
 
 ALIGNMENT = 16  # elements; a tensor starts at the same offset of a 64-byte line in every row
@@ -73,9 +74,16 @@ class ParameterBlock:
         start = self._start[name]
         return flat[:, start : start + spec.size].view(-1, *spec.shape)
 
-    def leaves(self) -> dict[str, Tensor]:
-        """Returns views of the values that autograd treats as leaves, by name."""
-        return {spec.name: self.view(spec.name).detach().requires_grad_() for spec in self.specs}
+    def affine(self, name: str, groups: tuple[Group, ...] | None = None) -> AffineStack:
+        """Returns the layer made of ``name.weight`` and ``name.bias``; its memory is this block's."""
+        weight, bias = f"{name}.weight", f"{name}.bias"
+        return AffineStack(
+            self.view(weight),
+            self.view(bias),
+            self.view(weight, self.gradient),
+            self.view(bias, self.gradient),
+            groups,
+        )
 
     def initialise(self, rows: slice, keys: Tensor, first_number: int) -> int:
         """Draws initial values uniform on +-1 / sqrt(fan_in).

@@ -17,21 +17,21 @@ from torch import Tensor
 
 
 class AdamState(NamedTuple):
-    """Moments and step counters of N rows."""
+    """Moments and step counters of networks, ``rows`` being [M] or [networks of a member, M]."""
 
-    first_moment: Tensor  # [N, P]
-    second_moment: Tensor  # [N, P]
-    step: Tensor  # [N] int64, accepted steps so far
+    first_moment: Tensor  # [*rows, P]
+    second_moment: Tensor  # [*rows, P]
+    step: Tensor  # [*rows] int64, accepted steps so far
 
     @classmethod
     def zeros_like(cls, parameters: Tensor) -> AdamState:
-        """The state before the first step on ``parameters`` [N, P]."""
-        step = torch.zeros(parameters.shape[0], dtype=torch.int64, device=parameters.device)
+        """The state before the first step on ``parameters`` [*rows, P]."""
+        step = torch.zeros(parameters.shape[:-1], dtype=torch.int64, device=parameters.device)
         return cls(torch.zeros_like(parameters), torch.zeros_like(parameters), step)
 
 
 class AdamScalars(NamedTuple):
-    """Hyperparameters of N rows, each [N]."""
+    """Hyperparameters of M members, each [M]."""
 
     learning_rate: Tensor
     beta1: Tensor
@@ -51,11 +51,11 @@ def adamw(
     """Steps ``parameters`` and ``state`` in place.
 
     Args:
-        parameters: [N, P].
-        gradient: [N, P], clipped; its rows are zero where ``accept`` is false (no NaN may stand there).
+        parameters: [*rows, P], rows = [M] or [networks of a member, M].
+        gradient: [*rows, P], clipped; its rows are zero where ``accept`` is false (no NaN may stand there).
         state: Moments and counters.
         scalars: Hyperparameters.
-        accept: [N] bool; a refused row does not change.
+        accept: [M] bool; a refused member does not change.
         decay_width: The first so many columns are weights and decay; the others are biases.
     """
     first, second, step = state
@@ -67,11 +67,11 @@ def adamw(
     root_scale = torch.where(accept, _bias_correction(scalars.beta2, step).rsqrt(), 1.0)
     keep = torch.where(accept, 1.0 - scalars.learning_rate * scalars.weight_decay, 1.0)
 
-    parameters[:, :decay_width].mul_(keep[:, None])
-    first.mul_(beta1[:, None]).add_(gradient * (1.0 - beta1)[:, None])
-    second.mul_(beta2[:, None]).add_((gradient * gradient).mul_((1.0 - beta2)[:, None]))
-    denominator = second.sqrt().mul_(root_scale[:, None]).add_(scalars.eps[:, None])
-    parameters.sub_(torch.div(first, denominator, out=denominator).mul_(rate[:, None]))
+    parameters[..., :decay_width].mul_(keep[..., None])
+    first.mul_(beta1[..., None]).add_(gradient * (1.0 - beta1)[..., None])
+    second.mul_(beta2[..., None]).add_((gradient * gradient).mul_((1.0 - beta2)[..., None]))
+    denominator = second.sqrt().mul_(root_scale[..., None]).add_(scalars.eps[..., None])
+    parameters.sub_(torch.div(first, denominator, out=denominator).mul_(rate[..., None]))
 
 
 def _bias_correction(beta: Tensor, step: Tensor) -> Tensor:

@@ -17,22 +17,22 @@ from torch import Tensor
 class ExpectileLoss(NamedTuple):
     """Loss and gradient of a stack of value networks."""
 
-    loss: Tensor  # [M], squared reward units
-    gradient: Tensor  # [M, B], d loss / d value
+    loss: Tensor  # [*rows], squared reward units
+    gradient: Tensor  # [*rows, B], d loss / d value
 
 
 def expectile_loss(quantity: Tensor, value: Tensor, expectile: Tensor) -> ExpectileLoss:
     """Fits ``value`` to an expectile of ``quantity``.
 
     Args:
-        quantity: [M, B] regression targets Q(s, a), constants of this loss.
-        value: [M, B] predictions V(s).
-        expectile: [M] tau in (0, 1).
+        quantity: [..., B] regression targets Q(s, a), constants of this loss; broadcast over networks.
+        value: [*rows, B] predictions V(s).
+        expectile: [*rows] tau in (0, 1).
     """
     difference = quantity - value
-    tau = expectile[:, None]
+    tau = expectile[..., None]
     asymmetry = torch.where(difference < 0, 1.0 - tau, tau)
     weighted = asymmetry * difference
-    batch = value.shape[1]
-    loss = (weighted * difference).sum(1).mul_(1.0 / batch)
+    batch = value.shape[-1]
+    loss = (weighted * difference).sum(-1).mul_(1.0 / batch)
     return ExpectileLoss(loss, weighted.mul_(-2.0 / batch))

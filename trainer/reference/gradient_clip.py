@@ -14,11 +14,12 @@ NORM_OFFSET = 1e-6
 
 
 def gradient_norm(gradient: Tensor) -> Tensor:
-    """Returns the Euclidean norms [N] of the rows of ``gradient`` [N, P]."""
+    """Returns the Euclidean norms [*rows] of ``gradient`` [*rows, P]."""
     # Row by row, so that a row's order of summation does not depend on the size of the stack.
-    return torch.stack([torch.linalg.vector_norm(row) for row in gradient.unbind()])
+    norms = [torch.linalg.vector_norm(row) for row in gradient.view(-1, gradient.shape[-1]).unbind()]
+    return torch.stack(norms).view(gradient.shape[:-1])
 
 
 def clip_factor(norm: Tensor, max_norm: Tensor) -> Tensor:
-    """Returns the factor [N] for rows of ``norm`` [N] under the limit ``max_norm`` [N]."""
+    """Returns the factor [*rows, M] for ``norm`` [*rows, M] under the limits ``max_norm`` [M]."""
     return (max_norm / (norm + NORM_OFFSET)).clamp_(max=1.0)
