@@ -1,4 +1,4 @@
-"""The rules of the layout: arrows between packages, the bare cuda/ folder, names, sizes, one test a kernel."""
+"""The rules of the layout: arrows between packages, the bare cuda/ folder, names, sizes, tests of kernels."""
 
 import ast
 import re

@@ -3,7 +3,10 @@
 from hpo.commands.check import COMMAND as CHECK
 from hpo.commands.command import Command
 from hpo.commands.config import COMMAND as CONFIG
+from hpo.commands.dashboard import COMMAND as DASHBOARD
 from hpo.commands.doctor import COMMAND as DOCTOR
+from hpo.commands.replay import COMMAND as REPLAY
 from hpo.commands.spaces import COMMAND as SPACES
+from hpo.commands.train import COMMAND as TRAIN
 
-COMMANDS: tuple[Command, ...] = (SPACES, CONFIG, CHECK, DOCTOR)
+COMMANDS: tuple[Command, ...] = (TRAIN, REPLAY, DASHBOARD, SPACES, CONFIG, CHECK, DOCTOR)

@@ -1,0 +1,157 @@
+"""foxtune train: one trial in this process. No Ray, so that breakpoints and ctrl-C work as in any script."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpo.commands.command import Command, Context
+from hpo.commands.config_flags import TRAINING_FLAGS, Flag, add_flags, assignments
+from trainer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hpo.effective_config import Effective
+
+CHECK_FINITE = Flag(
+    "--check-finite", ("training.check_finite",), "", "fail at the first value that is not finite", "true"
+)
+FLAGS = (*TRAINING_FLAGS, CHECK_FINITE)
+RUNS = Path("runs") / "train"
+RECORD = "config.toml"
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_flags(parser, FLAGS)
+    group = parser.add_argument_group("this training")
+    group.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"run directory (default: a new one in {RUNS}/)"
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the training in --out, else the newest one, bit for bit",
+    )
+    group.add_argument("--from-study", metavar="STUDY", help="take the configuration of a study's trial")
+    group.add_argument(
+        "--number", type=int, metavar="N", help="which trial of --from-study (default: the best)"
+    )
+    group.add_argument(
+        "--storage", metavar="URL", help="where --from-study lies, if not in the default storage"
+    )
+    group.add_argument("--runs", default="runs", metavar="DIR", help="folder of the studies (default: runs)")
+    group.add_argument("--inline", action="store_true", help="accepted for scripts; train is always inline")
+    group.add_argument(
+        "--dry-run", action="store_true", help="print members, shapes and bytes; train nothing"
+    )
+
+
+def _run(arguments: Namespace, context: Context) -> int:
+    directory = run_directory(arguments.out, arguments.resume, RUNS)
+    effective = effective_configuration(arguments, directory)
+
+    from hpo.gpu_request import device_line, settle_device
+    from hpo.resources import visible_gpus
+
+    gpus = visible_gpus()
+    config = settle_device(effective.config, effective.origins, gpus)
+    print(device_line(config, gpus), flush=True)
+
+    from hpo.commands.epoch_table import closing, header, line
+    from trainer.data.market import load_market
+    from trainer.folds import require_min_folds, split
+    from trainer.reports import EpochReport
+    from trainer.training import run_training
+
+    market = load_market(config)
+    parts = split(len(market.bars), config.walk_forward)
+    require_min_folds(parts, config.walk_forward)
+    folds = len(parts.folds)
+    if arguments.dry_run:
+        from hpo.commands.training_plan import plan
+
+        print(plan(config, market))
+        return 0
+    directory.mkdir(parents=True, exist_ok=True)
+    write_record(directory, effective)
+    print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
+    print(f"run directory {directory}\n{header(folds)}", flush=True)
+
+    def show(report: EpochReport) -> None:
+        print(line(report, folds), flush=True)
+
+    try:
+        result = run_training(
+            config, market, directory, on_epoch=show, resume=arguments.resume, keep_checkpoint=True
+        )
+    except KeyboardInterrupt:
+        print(f"\nstopped; continue with: foxtune train --resume --out {directory}")
+        raise
+    print(f"\n{closing(result.score)}")
+    more = config.training.epochs + 2
+    print(f"longer:  foxtune train --resume --out {directory} --epochs {more}")
+    return 0
+
+
+def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
+    """Chooses the run directory.
+
+    Args:
+        out: As the user gave it.
+        resume: Whether an earlier training is to be continued.
+        runs: Where new directories are made.
+
+    Raises:
+        ConfigError: Nothing to continue, or something that would be overwritten.
+    """
+    if resume:
+        if out is not None:
+            return out
+        earlier = sorted((path for path in runs.glob("*") if (path / RECORD).is_file()), key=_record_time)
+        if not earlier:
+            raise ConfigError("--resume", f"needs an earlier training, but {runs} holds none; give --out DIR")
+        return earlier[-1]
+    if out is None:
+        return runs / time.strftime("%Y%m%d-%H%M%S")
+    if (out / RECORD).exists():
+        raise ConfigError(
+            "--out", f"{out} already holds a training; continue it with --resume or choose another --out"
+        )
+    return out
+
+
+def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
+    """Resolves the configuration; under --resume the run's own record lies below the flags.
+
+    Raises:
+        ConfigError: For an unknown key, an illegal value, or flags that exclude each other.
+    """
+    from hpo.effective_config import read_assignments, resolve
+
+    flags = assignments(arguments, FLAGS)
+    if arguments.number is not None and arguments.from_study is None:
+        raise ConfigError("--number", f"needs --from-study, but got only --number {arguments.number}")
+    if arguments.from_study is not None:
+        from hpo.commands.stored_trial import record_assignments
+
+        record = record_assignments(arguments.from_study, arguments.number, arguments.storage, arguments.runs)
+        return resolve([*record, *flags], arguments.config, arguments.profile)
+    if arguments.resume and (directory / RECORD).is_file():
+        record = read_assignments(directory / RECORD, f"{directory.name}/{RECORD}")
+        return resolve([*record, *flags])
+    return resolve(flags, arguments.config, arguments.profile)
+
+
+def write_record(directory: Path, effective: Effective) -> None:
+    """Writes the effective configuration beside the checkpoint, where --resume finds it."""
+    from hpo.effective_config import to_toml
+
+    (directory / RECORD).write_text(to_toml(effective), encoding="utf-8")
+
+
+def _record_time(directory: Path) -> float:
+    return (directory / RECORD).stat().st_mtime
+
+
+COMMAND = Command("train", "train one configuration in this process, without Ray", _add_arguments, _run)
