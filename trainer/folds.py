@@ -104,9 +104,9 @@ def _sizes(rows: int, search_rows: int, config: WalkForwardConfig) -> _Sizes:
     if needed > search_rows:
         raise ConfigError(
             "walk_forward.train",
-            f"one fold needs {needed} rows, has {_has(rows, search_rows, config)}: walk_forward.train {train} "
-            f"+ walk_forward.purge {config.purge} + walk_forward.test {test}; lower one of them or give more "
-            "rows",
+            f"one fold needs {needed} rows, has {_has(rows, search_rows, config)}: "
+            f"walk_forward.train {train} + walk_forward.purge {config.purge} + walk_forward.test {test}; "
+            "lower one of them or give more rows",
         )
     count = config.folds if derived else (search_rows - needed) // step + 1
     return _Sizes(train, test, step, count)

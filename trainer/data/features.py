@@ -102,10 +102,12 @@ def build_features(bars: Bars) -> NDArray[np.float32]:
 
 
 def _levels(bars: Bars) -> Levels:
-    prices = [np.ascontiguousarray(price) for price in (bars.open, bars.high, bars.low, bars.close)]
-    if bars.returns == "percent":
-        prices = [np.log(price) for price in prices]
-    return Levels(*prices, change=change_over(prices[3], 1))
+    def level(price: Floats) -> Floats:
+        contiguous = np.ascontiguousarray(price)
+        return np.log(contiguous) if bars.returns == "percent" else contiguous
+
+    close = level(bars.close)
+    return Levels(level(bars.open), level(bars.high), level(bars.low), close, change_over(close, 1))
 
 
 def _root_mean_square(change: Floats, window: int) -> Floats:

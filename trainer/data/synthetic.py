@@ -101,15 +101,15 @@ def _signal(rows: int, seed: int) -> Floats:
     shocks = _generator(seed, 1).standard_normal(rows)
     spread = (1 - PERSISTENCE**2) ** 0.5
     x = np.empty(rows)
-    value = float(shocks[0])  # the stationary distribution has unit deviation
-    for t, shock in enumerate(shocks.tolist()):
-        value = shock if t == 0 else PERSISTENCE * value + spread * shock
+    x[0] = value = float(shocks[0])  # a draw from the stationary distribution, which has unit deviation
+    for t, shock in enumerate(shocks[1:].tolist(), start=1):
+        value = PERSISTENCE * value + spread * shock
         x[t] = value
     return x
 
 
 def _market(name: str, returns: Floats, signal: Floats) -> MarketData:
-    close = START_PRICE * np.cumprod(1 + returns)
+    close = np.asarray(START_PRICE * np.cumprod(1 + returns), dtype=np.float64)
     opened = np.concatenate([[START_PRICE], close[:-1]])
     bars = Bars(
         timestamp=FIRST_BAR + STEP * np.arange(len(close), dtype=np.int64),

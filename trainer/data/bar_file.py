@@ -1,0 +1,137 @@
+"""load_file: a CSV or Parquet file becomes validated bars, step by step, and every step is told."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from trainer.config import DataConfig
+from trainer.data.arch_source import INDEX_NAMES
+from trainer.data.bar_draft import BarDraft
+from trainer.data.bar_order import drop_duplicates, runs_backwards
+from trainer.data.bar_rules import mend
+from trainer.data.bars import Bars, Findings
+from trainer.data.cell_numbers import read_numbers
+from trainer.data.columns import ColumnRoles, assign_roles
+from trainer.data.csv_file import read_csv
+from trainer.data.local_time import to_utc
+from trainer.data.parquet_file import MAGIC, read_parquet
+from trainer.data.price_adjustment import refuse_splits, use_adjusted
+from trainer.data.raw_table import RawTable
+from trainer.data.timestamps import Stamps, read_timestamps
+from trainer.errors import ConfigError
+
+COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip or Excel"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
+
+
+def load_file(config: DataConfig) -> Bars:
+    """Reads, orders, checks, mends and adjusts the bars of one file.
+
+    Raises:
+        ConfigError: Naming the key that has to change.
+        DataError: Naming the column, the file line, the value and the fix.
+    """
+    table = _read_table(existing_file(config.path), config)
+    roles = assign_roles(table)
+    stamps = read_timestamps(table, roles, config)
+    turned = runs_backwards(stamps.instant)
+    order = slice(None, None, -1) if turned else slice(None)
+    ordered = Stamps(stamps.instant[order], stamps.aware, stamps.unit)
+    utc = to_utc(ordered, config.tz, table.source, table.place, table.line[order])
+    draft, notes = _draft(table, roles, config, stamps)
+    draft = replace(draft.take(order), timestamp=utc.instant)
+    draft, duplicates = drop_duplicates(draft, naive=not stamps.aware and config.tz is None)
+    draft, repairs = mend(draft, config.repair)
+    draft, adjusted = use_adjusted(draft)
+    if not config.allow_jumps:
+        refuse_splits(draft)
+    findings = Findings(
+        source=table.source,
+        dialect=table.dialect,
+        time_unit=stamps.unit,
+        time_zone=utc.time_zone,
+        reversed=turned,
+        duplicates_dropped=duplicates,
+        adjusted=adjusted,
+        repairs=repairs,
+        notes=(*table.notes, *notes),
+        warnings=utc.warnings,
+    )
+    prices = (draft.open, draft.high, draft.low, draft.close)
+    return Bars(draft.timestamp, *prices, draft.volume, findings, returns=config.returns)
+
+
+def existing_file(name: str) -> Path:
+    """Resolves ``data.path`` to an absolute path of a file.
+
+    Raises:
+        ConfigError: For a path that does not exist, with the nearest known market, or that is a folder.
+    """
+    path = Path(name).expanduser().absolute()
+    if path.is_dir():
+        raise ConfigError("data.path", f"{path} is a folder; give a CSV or Parquet file in it")
+    if not path.is_file():
+        near = difflib.get_close_matches(name, INDEX_NAMES, n=1)
+        fix = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else "give a file, or one of sp500, nasdaq, synthetic:known_answer"
+        )
+        raise ConfigError("data.path", f"no file {path}; {fix}")
+    return path
+
+
+def _read_table(path: Path, config: DataConfig) -> RawTable:
+    """Picks the reader by the first bytes: an extension can be wrong."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(512)
+    except OSError as error:
+        raise ConfigError(
+            "data.path", f"{path} cannot be read ({error.strerror}); mend its permissions"
+        ) from None
+    if start.startswith(MAGIC):
+        return read_parquet(path)
+    if path.suffix.lower() in (".parquet", ".pq") and start:
+        raise ConfigError(
+            "data.path", f"{path} is no Parquet file; name it .csv if it is one, or write it again"
+        )
+    for magic, kind in COMPRESSED:
+        if start.startswith(magic):
+            raise ConfigError("data.path", f"{path} is a {kind} file; unpack it or save it as CSV or Parquet")
+    if start.lstrip()[:1] in (b"{", b"["):
+        raise ConfigError("data.path", f"{path} looks like JSON; save it as CSV or Parquet")
+    return read_csv(path, config)
+
+
+def _draft(
+    table: RawTable, roles: ColumnRoles, config: DataConfig, stamps: Stamps
+) -> tuple[BarDraft, list[str]]:
+    notes = []
+    volume = np.zeros(len(table.line))
+    if roles.volume is not None:
+        volume = read_numbers(table, roles.volume, whole=True)
+    if roles.volume is None or np.isnan(volume).all():
+        notes.append("no volume in the file: 0 is used")
+        volume = np.zeros(len(table.line))
+    adjusted = None if roles.adjusted is None else read_numbers(table, roles.adjusted)
+    if adjusted is not None and config.returns == "difference":
+        notes.append("Adj Close is not used: data.returns = difference counts quoted prices")
+        adjusted = None
+    draft = BarDraft(
+        source=table.source,
+        place=table.place,
+        line=table.line,
+        timestamp=stamps.instant,
+        open=read_numbers(table, roles.open),
+        high=read_numbers(table, roles.high),
+        low=read_numbers(table, roles.low),
+        close=read_numbers(table, roles.close),
+        volume=volume,
+        adjusted=adjusted,
+        returns=config.returns,
+    )
+    return draft, notes

@@ -1,0 +1,85 @@
+"""Time order: identical repeated rows are dropped, everything else that does not go forward is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.data.bar_draft import BarDraft
+from trainer.data.timestamps import DAY_NS, written
+from trainer.errors import ConfigError, DataError
+
+HOUR_NS = 3600 * 10**9
+LONGEST_SHIFT = 3 * HOUR_NS  # clocks go back by at most this much
+SUNDAY = 3  # days since Thursday 1970-01-01, modulo 7
+# Months in which some zone's clocks go back; all but a few do so on a Sunday between midnight and 3:00.
+FALL_BACK_MONTHS = (3, 4, 9, 10, 11)
+HINT = 'set data.tz to their zone (data.tz = "UTC" if they are not local)'
+
+
+def runs_backwards(stamps: NDArray[np.int64]) -> bool:
+    """Whether a file runs from newest to oldest: more steps go back than forward."""
+    steps = np.diff(stamps)
+    return int((steps < 0).sum()) > int((steps > 0).sum())
+
+
+def drop_duplicates(draft: BarDraft, naive: bool) -> tuple[BarDraft, int]:
+    """Returns strictly increasing bars and how many identical repeats were dropped.
+
+    Args:
+        draft: Rows in the file's order, or turned round.
+        naive: No zone is known, so that an hour that occurs twice looks like a duplicate.
+
+    Raises:
+        ConfigError: Naming ``data.tz`` for a repetition that clocks going back would explain.
+        DataError: For conflicting rows at one timestamp, or an unsorted file.
+    """
+    steps = np.diff(draft.timestamp)
+    # Any stamp off midnight makes the file intraday, where clocks matter.
+    local = naive and bool(np.any(draft.timestamp % DAY_NS != 0))
+    backwards = np.flatnonzero(steps < 0)
+    if len(backwards):
+        raise _unsorted(draft, int(backwards[0]), local and steps[backwards[0]] >= -LONGEST_SHIFT)
+    repeated = np.flatnonzero(steps == 0) + 1
+    for row in repeated:
+        _check_repeat(draft, int(row), local)
+    if not len(repeated):
+        return draft, 0
+    keep = np.ones(len(draft), dtype=bool)
+    keep[repeated] = False
+    return draft.take(keep), len(repeated)
+
+
+def _check_repeat(draft: BarDraft, row: int, local: bool) -> None:
+    pair = np.array([row - 1, row])
+    lines = np.sort(draft.line[pair])
+    where = f"{draft.place}s {lines[0]} and {lines[1]}"
+    stamp = written(draft.timestamp[row])
+    for name, values in draft.values():
+        earlier, later = values[pair[np.argsort(draft.line[pair])]]
+        if earlier != later and not (np.isnan(earlier) and np.isnan(later)):
+            hint = f"; keep one, or if the times are local {HINT}" if local else "; keep one"
+            raise DataError(
+                f"{draft.source}, {where}, column {name}: {stamp} stands twice with {earlier} and "
+                f"{later}{hint}"
+            )
+    if local and _may_be_fall_back(int(draft.timestamp[row])):
+        raise ConfigError(
+            "data.tz",
+            f"{draft.source}, {where}: {stamp} stands twice in a night in which clocks go back; {HINT}",
+        )
+
+
+def _may_be_fall_back(stamp: int) -> bool:
+    month = int(np.datetime64(stamp, "ns").astype("datetime64[M]").astype(np.int64)) % 12 + 1
+    sunday = (stamp // DAY_NS) % 7 == SUNDAY
+    return sunday and stamp % DAY_NS <= LONGEST_SHIFT and month in FALL_BACK_MONTHS
+
+
+def _unsorted(draft: BarDraft, row: int, may_be_local: bool) -> DataError:
+    earlier, later = written(draft.timestamp[row]), written(draft.timestamp[row + 1])
+    hint = f", or if the times are local {HINT}" if may_be_local else ""
+    return DataError(
+        f"{draft.source}, {draft.place} {draft.line[row + 1]}, column timestamp: {later} does not come after "
+        f"{earlier} in {draft.place} {draft.line[row]}; sort the rows by time{hint}"
+    )

@@ -1,0 +1,134 @@
+"""CSV files: encoding, leading comment lines, header and cells, with the file line of every row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.config import DataConfig
+from trainer.data.columns import known_columns
+from trainer.data.raw_table import RawTable, places
+from trainer.errors import ConfigError, DataError
+
+MAX_LEADING_LINES = 20
+COMMENT = "#"
+NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t"}  # what people write where a tab is meant
+
+
+def read_csv(path: Path, config: DataConfig) -> RawTable:
+    """Reads every cell as text.
+
+    Raises:
+        ConfigError: For a delimiter that is not one character, or a file that is no text.
+        DataError: For rows of another width than the header, or no rows at all.
+    """
+    delimiter = _delimiter(config)
+    lines = _text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    header = _header_index(path, lines, delimiter)
+    names = tuple(_cells(lines[header], delimiter))
+    body = "\n".join(lines[header + 1 :])
+    if not body.strip():
+        raise DataError(f"{path}, line {header + 1}: there is a header but no bar below it; add rows")
+    columns, rows = _parse(path, body, header + 1, len(names), delimiter)
+    notes = [f"skipped {header} leading line{'s' * (header > 1)}: {lines[0][:60]!r}"] if header else []
+    decimal = config.decimal or "."
+    dialect = f"CSV, delimiter {delimiter!r}, decimal {decimal!r}"
+    return RawTable(
+        str(path), names, columns, rows, "line", dialect, config.decimal, tuple(notes), header + 1
+    )
+
+
+def _delimiter(config: DataConfig) -> str:
+    chosen = config.delimiter if config.delimiter is not None else ","
+    delimiter = NAMED_DELIMITERS.get(chosen, chosen)
+    if len(delimiter) != 1 or delimiter in '\n\r"' or not delimiter.isascii():
+        raise ConfigError("data.delimiter", f"one character is needed, but got {config.delimiter!r}")
+    return delimiter
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    if not content.strip():
+        raise ConfigError("data.path", f"{path} is empty; give a file with a header and bars")
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encodings = ["utf-16"]
+    else:
+        if b"\0" in content[:4096]:
+            raise ConfigError("data.path", f"{path} is not a text file; give a CSV or a Parquet file")
+        encodings = ["utf-8-sig", "cp1252"]
+    for encoding in encodings:
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise ConfigError("data.path", f"{path} is not text in UTF-8; save it as a CSV in UTF-8")
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+
+
+def _header_index(path: Path, lines: list[str], delimiter: str) -> int:
+    """The first line with two known column names, else the first that is neither blank nor a comment."""
+    for index, line in enumerate(lines[:MAX_LEADING_LINES]):
+        if known_columns(_cells(line, delimiter)) >= 2:
+            return index
+    for index, line in enumerate(lines):
+        if line.strip() and not line.lstrip().startswith(COMMENT):
+            return index
+    raise ConfigError("data.path", f"{path} holds nothing but comments; give a file with a header and bars")
+
+
+def _parse(path: Path, body: str, offset: int, width: int, delimiter: str) -> tuple[tuple[Any, ...], Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv as arrow_csv
+
+    skipped: list[Any] = []
+
+    def on_invalid(row: Any) -> str:
+        skipped.append(row)
+        return "skip"
+
+    keys = [str(index) for index in range(width)]
+    table = arrow_csv.read_csv(
+        io.BytesIO(body.encode()),
+        read_options=arrow_csv.ReadOptions(column_names=keys, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=delimiter, ignore_empty_lines=False, invalid_row_handler=on_invalid
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={key: pa.string() for key in keys}, strings_can_be_null=False, null_values=[]
+        ),
+    )
+    ragged = [row for row in skipped if not row.text.lstrip().startswith(COMMENT) and row.text.strip()]
+    if ragged:
+        lines = np.array([row.number + offset for row in ragged], dtype=np.int64)
+        raise DataError(_ragged_message(path, places("line", lines), ragged[0], delimiter))
+    number = np.arange(1, table.num_rows + len(skipped) + 1, dtype=np.int64)
+    line = np.setdiff1d(number, np.array([row.number for row in skipped], dtype=np.int64)) + offset
+    columns = [pc.utf8_trim_whitespace(table.column(key)) for key in keys]
+    if table.num_rows and "\n" in (columns[-1][-1].as_py() or ""):
+        raise DataError(f"{path}, line {line[-1]}: a quote is opened and never closed; close it")
+    filled = np.zeros(table.num_rows, dtype=bool)
+    for column in columns:
+        filled |= pc.not_equal(column, "").to_numpy()
+    filled &= ~pc.starts_with(columns[0], COMMENT).to_numpy()
+    if not filled.any():
+        raise DataError(f"{path}, line {offset}: there is a header but no bar below it; add rows")
+    return tuple(column.filter(pa.array(filled)) for column in columns), line[filled]
+
+
+def _ragged_message(path: Path, where: str, row: Any, delimiter: str) -> str:
+    hint = "make them equal"
+    if delimiter == "," and re.search(r"\d,\d", row.text) and row.actual_columns > row.expected_columns:
+        hint += ", or quote numbers that contain a comma"
+    return (
+        f"{path}, {where}: {row.actual_columns} cells where the header has {row.expected_columns}, "
+        f"in {row.text[:80]!r}; {hint}"
+    )

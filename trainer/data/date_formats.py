@@ -1,0 +1,67 @@
+"""Proposals for ``data.date_format``: which strptime forms fit every cell of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DATES = (
+    "%d{0}%m{0}%Y",
+    "%m{0}%d{0}%Y",
+    "%d{0}%m{0}%y",
+    "%m{0}%d{0}%y",
+    "%d{0}%b{0}%Y",
+    "%d{0}%b{0}%y",
+    "%d{0}%B{0}%Y",
+)
+SEPARATORS = (".", "/", "-", " ")
+WRITTEN_DATES = ("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%Y-%m-%d", "%Y-%b-%d", "%a %b %d %Y", "%Y%m%d")
+TIMES = (
+    "",
+    " %H:%M",
+    " %H:%M:%S",
+    " %H:%M:%S.%f",
+    ", %H:%M",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+    " %I-%p",
+    " %H%M%S",
+)
+TIMES_WITH_OFFSET = tuple(f"{time} %z" for time in TIMES[1:])
+COMPACT = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d:%H:%M:%S")
+SAMPLE = 2000  # cells tried per format before all are
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A format that fits, the configuration line that sets it, and how it reads the first cell."""
+
+    pattern: str
+    line: str
+    reading: str
+
+
+def propose_formats(cells: Sequence[str]) -> list[Proposal]:
+    """Lists the formats that every cell fits, in the order day first, month first, others."""
+    import pandas as pd
+
+    dates = [date.format(mark) for mark in SEPARATORS for date in DATES] + list(WRITTEN_DATES)
+    candidates = [date + time for date in dates for time in (*TIMES, *TIMES_WITH_OFFSET)] + list(COMPACT)
+    proposals = []
+    for pattern in candidates:
+        first = pd.to_datetime(cells[0], format=pattern, errors="coerce")
+        if pd.isna(first) or not _fits(cells, pattern):
+            continue
+        reading = f"{first.day} {first.strftime('%B %Y')}"
+        proposals.append(Proposal(pattern, f'data.date_format = "{pattern}"', reading))
+    return proposals
+
+
+def _fits(cells: Sequence[str], pattern: str) -> bool:
+    import pandas as pd
+
+    for part in (cells[:SAMPLE], cells):
+        parsed = pd.to_datetime(pd.Series(part), format=pattern, utc="%z" in pattern, errors="coerce")
+        if parsed.isna().any():
+            return False
+    return True

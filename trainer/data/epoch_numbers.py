@@ -1,0 +1,90 @@
+"""Epoch numbers: the unit is told by their magnitude, and checked against the calendar."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.config import DataConfig
+from trainer.data.raw_table import RawTable
+from trainer.errors import ConfigError
+
+Unit = Literal["s", "ms", "us", "ns"]
+NANOSECONDS: tuple[tuple[Unit, int], ...] = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+# A second count below 1e11 ends in the year 5138; the same number of milliseconds began in March 1973.
+LIMITS: tuple[tuple[Unit, float], ...] = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", float("inf")))
+SMALLEST = 1e8  # s, March 1973: smaller numbers are row numbers or spreadsheet days, not epochs
+EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
+GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
+KEY = "data.timestamp_unit"
+
+
+def read_epoch(
+    table: RawTable, index: int, cells: Sequence[Any], config: DataConfig
+) -> tuple[NDArray[np.int64], bool, str]:
+    """Reads epoch numbers as (int64 ns [N], True, unit in words).
+
+    Args:
+        table: For the lines of a message.
+        index: The timestamp column.
+        cells: [N] numbers, or their text.
+        config: ``timestamp_unit`` overrides the magnitude.
+
+    Raises:
+        ConfigError: Naming ``data.timestamp_unit`` where the unit cannot be told, differs between rows,
+            or leads outside 1900 to now + 2 days.
+    """
+    exact = [_exact(cell) for cell in cells]
+    size = np.abs(np.array([float(value) for value in exact]))
+    unit = config.timestamp_unit or _by_magnitude(table, index, size, cells)
+    scale = dict(NANOSECONDS)[unit]
+    instants = [int(value * scale) for value in exact]
+    latest = time.time_ns() + GRACE
+    bad = [row for row, instant in enumerate(instants) if not EARLIEST <= instant <= latest]
+    if bad:
+        raise ConfigError(
+            KEY,
+            f"{table.source}, {table.where(bad)}, column {table.names[index]}: {cells[bad[0]]} read as "
+            f"{unit} is {_year(instants[bad[0]])}, outside 1900 to now + 2 days; set {KEY} to s, ms, us or "
+            "ns, or mend the cell",
+        )
+    source = "given" if config.timestamp_unit else "by magnitude"
+    return np.array(instants, dtype=np.int64), True, f"epoch {unit} ({source})"
+
+
+def _exact(cell: Any) -> int | Decimal:
+    """Integers stay integers and fractions stay decimal: a float64 of nanoseconds is off by 128 of them."""
+    text = str(cell)
+    return int(text) if text.lstrip("+-").isdecimal() else Decimal(text)
+
+
+def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells: Sequence[Any]) -> Unit:
+    where = f"{table.source}, column {table.names[index]}"
+    if not size.max() >= SMALLEST:
+        raise ConfigError(
+            KEY,
+            f"{where}: numbers up to {size.max():g} are too small to tell an epoch's unit; set {KEY}, or "
+            "write dates",
+        )
+    units = np.searchsorted([limit for _, limit in LIMITS], size, side="right")
+    # Numbers near 1970 are small in any unit; a thousandfold jump between neighbours is a change of unit.
+    smaller, larger = np.minimum(size[1:], size[:-1]), np.maximum(size[1:], size[:-1])
+    rows = np.flatnonzero((units[1:] != units[:-1]) & (smaller >= SMALLEST) & (larger > 100 * smaller))
+    if len(rows):
+        first = int(rows[0])
+        raise ConfigError(
+            KEY,
+            f"{table.source}, {table.place}s {table.line[first]} and {table.line[first + 1]}, column "
+            f"{table.names[index]}: {cells[first]} and {cells[first + 1]} are of two units; write all rows "
+            f"in one unit and set {KEY}",
+        )
+    return LIMITS[int(units.max())][0]
+
+
+def _year(instant: int) -> str:
+    return f"about the year {1970 + instant / (365.2425 * 86400e9):.0f}"

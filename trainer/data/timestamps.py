@@ -1,0 +1,214 @@
+"""Timestamps out of cells: dates as written, or epoch numbers, always as int64 nanoseconds."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.config import DataConfig
+from trainer.data.columns import ColumnRoles
+from trainer.data.date_formats import propose_formats
+from trainer.data.epoch_numbers import EARLIEST, GRACE, read_epoch
+from trainer.data.raw_table import RawTable
+from trainer.errors import ConfigError, DataError
+
+Nanoseconds = NDArray[np.int64]
+
+DAY_NS = 86400 * 10**9
+ISO_DATE = r"^\d{4}-\d{1,2}-\d{1,2}([ T]|$)|^\d{8}(T|$)"
+OFFSET = r"\d[ ]?(Z|z|[+-]\d{2}(:?\d{2})?)$"
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Timestamps of all rows, in file order.
+
+    Attributes:
+        instant: [N] int64 ns; UTC if ``aware``, else on the local clock.
+        aware: The cells say which instant they mean.
+        unit: How they were written.
+    """
+
+    instant: Nanoseconds
+    aware: bool
+    unit: str
+
+    @property
+    def date_only(self) -> bool:
+        """Every stamp is a midnight: daily bars, whose zone does not matter."""
+        return not self.aware and bool(np.all(self.instant % DAY_NS == 0))
+
+
+def read_timestamps(table: RawTable, roles: ColumnRoles, config: DataConfig) -> Stamps:
+    """Reads the timestamp column, with the clock column where date and time stand apart.
+
+    Raises:
+        ConfigError: Naming ``data.timestamp_unit`` or ``data.date_format``.
+        DataError: For cells that are no timestamp.
+    """
+    import pyarrow as pa
+
+    column = table.columns[roles.timestamp]
+    kind = column.type
+    if column.null_count:
+        rows = np.flatnonzero(column.is_null().to_numpy())
+        raise DataError(f"{_where(table, roles, rows)}: the timestamp is empty; fill it or remove the row")
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        stamps = _from_instants(table, roles, column)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        stamps = Stamps(*read_epoch(table, roles.timestamp, column.to_pylist(), config))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        stamps = _from_text(table, roles, config)
+    else:
+        raise DataError(f"{table.source}: column {table.names[roles.timestamp]} holds {kind}, not timestamps")
+    _check_range(table, roles, stamps)
+    return stamps
+
+
+def _where(table: RawTable, roles: ColumnRoles, rows: Any) -> str:
+    return f"{table.source}, {table.where(rows)}, column {table.names[roles.timestamp]}"
+
+
+def _from_instants(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
+    import pyarrow as pa
+
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    try:
+        instant = column.cast(pa.timestamp("ns", tz=zone)).cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{table.source}, column {table.names[roles.timestamp]}: a date is outside 1900 to now + 2 days; "
+            "mend the column"
+        ) from None
+    return Stamps(np.array(instant), zone is not None, f"{column.type}")
+
+
+def _from_text(table: RawTable, roles: ColumnRoles, config: DataConfig) -> Stamps:
+    import pyarrow.compute as pc
+
+    column = table.columns[roles.timestamp]
+    empty = np.flatnonzero(pc.equal(column, "").to_numpy())
+    if len(empty):
+        raise DataError(f"{_where(table, roles, empty)}: the timestamp is empty; fill it or remove the row")
+    if roles.clock is not None:
+        column = _with_clock(column, table.columns[roles.clock])
+    if config.date_format is not None:
+        return _by_format(table, roles, column, config.date_format)
+    numeric = pc.match_substring_regex(column, r"^[+-]?\d+([.,]\d*)?([eE][+-]?\d+)?$").to_numpy()
+    compact = pc.match_substring_regex(column, r"^(19|20)\d{6}$").to_numpy()
+    if numeric.all() and not (compact.all() and config.timestamp_unit is None):
+        cells = pc.replace_substring(column, ",", ".").to_pylist()
+        return Stamps(*read_epoch(table, roles.timestamp, cells, config))
+    return _iso(table, roles, column)
+
+
+def _with_clock(date: Any, clock: Any) -> Any:
+    """Joins date and time of day; compact forms (20240131, 153000) get their separators."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.match_substring(date, ":")[0].as_py() or not pa.types.is_string(clock.type):
+        return date
+    if not pc.match_substring_regex(clock, r"^\d{1,2}:\d{2}|^\d{4}(\d{2})?$")[0].as_py():
+        return date
+    date = pc.replace_substring_regex(date, r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3")
+    clock = pc.replace_substring_regex(clock, r"^(\d{2})(\d{2})(\d{2})$", r"\1:\2:\3")
+    clock = pc.replace_substring_regex(clock, r"^(\d{2})(\d{2})$", r"\1:\2")
+    return pc.binary_join_element_wise(date, pc.replace_substring_regex(clock, r"^(\d):", r"0\1:"), " ")
+
+
+def _iso(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
+    import pandas as pd
+    import pyarrow.compute as pc
+
+    column = pc.replace_substring_regex(column, r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})", r"\1-\2-\3")
+    column = pc.replace_substring_regex(column, r"^(.*\d) ?(UTC|GMT)$", r"\1Z")
+    cells = column.to_pylist()
+    shaped = pc.match_substring_regex(column, ISO_DATE).to_numpy()
+    times = pc.match_substring_regex(column, "[T:]").to_numpy()
+    aware = pc.match_substring_regex(column, OFFSET).to_numpy() & times
+    parsed = pd.to_datetime(pd.Series(cells), format="ISO8601", utc=True, errors="coerce")
+    bad = np.flatnonzero(parsed.isna().to_numpy() | ~shaped)
+    if len(bad):
+        raise _unreadable(table, roles, bad, column.take(bad[:1])[0].as_py(), cells)
+    if aware.any() and not aware.all():
+        row = np.flatnonzero(aware != aware[0])[:1]
+        raise DataError(
+            f"{_where(table, roles, row)}: {cells[int(row[0])]!r} and {cells[0]!r} differ in that one has an "
+            "offset from UTC and the other has none; give all of them one form"
+        )
+    return Stamps(_nanoseconds(table, roles, parsed), bool(aware.all()), "ISO dates")
+
+
+def _by_format(table: RawTable, roles: ColumnRoles, column: Any, date_format: str) -> Stamps:
+    import pandas as pd
+
+    cells = column.to_pylist()
+    aware = "%z" in date_format
+    try:
+        parsed = pd.to_datetime(pd.Series(cells), format=date_format, utc=aware, errors="coerce")
+    except ValueError as error:
+        raise ConfigError("data.date_format", f"{date_format!r} is no date format: {error}") from None
+    bad = np.flatnonzero(parsed.isna().to_numpy())
+    if len(bad):
+        fitting = [proposal for proposal in propose_formats(cells) if proposal.pattern != date_format]
+        fix = f"; set {fitting[0].line}" if fitting else "; mend the cell or the format"
+        raise ConfigError(
+            "data.date_format",
+            f"{_where(table, roles, bad)}: {cells[int(bad[0])]!r} does not match {date_format!r}{fix}",
+        )
+    return Stamps(_nanoseconds(table, roles, parsed), aware, f"dates as {date_format}")
+
+
+def _nanoseconds(table: RawTable, roles: ColumnRoles, parsed: Any) -> Nanoseconds:
+    year = parsed.dt.year.to_numpy()
+    bad = np.flatnonzero((year < 1900) | (year > 2200))
+    if len(bad):
+        raise _outside(table, roles, bad, str(parsed.iloc[int(bad[0])]))
+    naive = parsed.dt.tz_localize(None) if parsed.dt.tz is not None else parsed
+    return np.array(naive.to_numpy().astype("datetime64[ns]").astype(np.int64))
+
+
+def _unreadable(
+    table: RawTable, roles: ColumnRoles, bad: NDArray[np.int64], cell: str, cells: list[str]
+) -> ConfigError | DataError:
+    where = _where(table, roles, bad)
+    proposals = propose_formats(cells)
+    if len(proposals) > 1:
+        ways = " or ".join(f"{proposal.line} ({proposal.reading})" for proposal in proposals[:2])
+        return ConfigError("data.date_format", f"{where}: {cell!r} is ambiguous; set {ways}")
+    if proposals:
+        line = proposals[0].line
+        return ConfigError("data.date_format", f"{where}: {cell!r} is not an ISO date; set {line}")
+    if len(bad) == len(cells) and re.search(r"\d", cell):
+        return ConfigError(
+            "data.date_format",
+            f"{where}: {cell!r} is not an ISO date; set data.date_format to its strptime form",
+        )
+    return DataError(f"{where}: {cell!r} is not a date; mend the cell, or set data.date_format")
+
+
+def _check_range(table: RawTable, roles: ColumnRoles, stamps: Stamps) -> None:
+    latest = time.time_ns() + GRACE
+    bad = np.flatnonzero((stamps.instant < EARLIEST) | (stamps.instant > latest))
+    if len(bad):
+        raise _outside(table, roles, bad, written(stamps.instant[bad[0]]))
+
+
+def _outside(table: RawTable, roles: ColumnRoles, bad: NDArray[np.int64], read: str) -> DataError:
+    cell = table.columns[roles.timestamp][int(bad[0])].as_py()
+    return DataError(
+        f"{_where(table, roles, bad)}: {cell} reads as {read}, outside 1900 to now + 2 days; mend the cell, "
+        "or set data.timestamp_unit (epoch numbers) or data.date_format (dates)"
+    )
+
+
+def written(instant: np.int64 | int) -> str:
+    """Writes int64 ns as an ISO date and time without trailing zeros of a second."""
+    text = str(np.datetime64(int(instant), "ns"))
+    return text.rstrip("0").rstrip(".") if "." in text else text
