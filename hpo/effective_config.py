@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hpo.config import SearchConfig
-from trainer.config import validated
+from trainer.config import TrainerConfig, validated
 from trainer.errors import ConfigError
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -47,7 +47,10 @@ class Effective:
 
 
 def resolve(
-    flags: list[Assignment], config_file: Path | None = None, profile: str | None = None
+    flags: list[Assignment],
+    config_file: Path | None = None,
+    profile: str | None = None,
+    below: Sequence[Assignment] = (),
 ) -> Effective:
     """Lays the sources over each other, the strongest last.
 
@@ -55,11 +58,12 @@ def resolve(
         flags: From the command line, in its order; a later one wins.
         config_file: A TOML file.
         profile: Name of a packaged profile.
+        below: Stronger than the defaults only: the configuration of an earlier run.
 
     Raises:
         ConfigError: For an unknown key (naming the nearest), an illegal value, or an unreadable file.
     """
-    assignments: list[Assignment] = []
+    assignments = list(below)
     if profile is not None:
         assignments += read_assignments(profile_path(profile), f"profile {profile}")
     if config_file is not None:
@@ -76,6 +80,17 @@ def resolve(
     except ConfigError as error:
         raise _without_trainer_prefix(error) from None
     return Effective(config, origins)
+
+
+def assignments_of(config: SearchConfig | TrainerConfig, origin: str) -> list[Assignment]:
+    """Turns a whole configuration into assignments, one per key."""
+    search = config if isinstance(config, SearchConfig) else SearchConfig(trainer=config)
+    trainer_only = config is not search
+    return [
+        Assignment(key, _value(search, path), origin)
+        for key, path in known_keys().items()
+        if not trainer_only or path[0] == TRAINER
+    ]
 
 
 def known_keys() -> dict[str, tuple[str, ...]]:
@@ -156,9 +171,7 @@ def to_toml(effective: Effective) -> str:
         if here != section:
             section = here
             lines += ["", f"[{section}]"]
-        value: Any = effective.config
-        for part in path:
-            value = getattr(value, part)
+        value = _value(effective.config, path)
         text = f"# {leaf} is not set" if value is None else f"{leaf} = {toml_value(value)}"
         lines.append(f"{text}  # {effective.origins.get(key, 'default')}")
     return "\n".join(lines) + "\n"
@@ -175,6 +188,13 @@ def toml_value(value: Any) -> str:
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     printable = "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped)
     return f'"{printable}"'
+
+
+def _value(config: SearchConfig, path: tuple[str, ...]) -> Any:
+    value: Any = config
+    for part in path:
+        value = getattr(value, part)
+    return value
 
 
 def _place(nested: dict[str, Any], key: str, value: Any) -> None:

@@ -6,7 +6,21 @@ from hpo.commands.config import COMMAND as CONFIG
 from hpo.commands.dashboard import COMMAND as DASHBOARD
 from hpo.commands.doctor import COMMAND as DOCTOR
 from hpo.commands.replay import COMMAND as REPLAY
+from hpo.commands.report import COMMAND as REPORT
+from hpo.commands.resume import COMMAND as RESUME
 from hpo.commands.spaces import COMMAND as SPACES
 from hpo.commands.train import COMMAND as TRAIN
+from hpo.commands.tune import COMMAND as TUNE
 
-COMMANDS: tuple[Command, ...] = (TRAIN, REPLAY, DASHBOARD, SPACES, CONFIG, CHECK, DOCTOR)
+COMMANDS: tuple[Command, ...] = (
+    TUNE,
+    RESUME,
+    TRAIN,
+    REPLAY,
+    REPORT,
+    DASHBOARD,
+    SPACES,
+    CONFIG,
+    CHECK,
+    DOCTOR,
+)

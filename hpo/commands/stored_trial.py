@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from hpo.attributes import DATA_HASH, best_trial, read_config, read_machine
 from hpo.commands.study_flags import study_name
-from hpo.config import SearchConfig
-from hpo.effective_config import Assignment
-from hpo.run_directory import RunDirectory
 from hpo.studies import OpenStudy, open_existing
-from trainer.config import TrainerConfig, validated
+from hpo.tuner import study_url
+from trainer.config import TrainerConfig
 from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,17 +41,7 @@ def open_named(arguments: Namespace) -> OpenStudy:
         ConfigError: If no study is named, or there is none of that name.
     """
     name = study_name(arguments)
-    return open_existing(storage_url(name, arguments.storage, arguments.runs), name)
-
-
-def storage_url(name: str, storage: str | None, runs: str) -> str:
-    """Returns where a study lies: ``storage`` if given, else the database in its folder below ``runs``.
-
-    Raises:
-        ConfigError: For a name that no study can have.
-    """
-    search = validated(SearchConfig, {"study": name, "storage": storage, "runs": runs})
-    return RunDirectory.of(search).storage_url(search)
+    return open_existing(study_url(arguments.runs, name, arguments.storage), name)
 
 
 def read_trial(opened: OpenStudy, number: int | None) -> StoredTrial:
@@ -101,24 +89,3 @@ def describe(stored: StoredTrial) -> str:
         lines.append(f"trained on {machine.host}, GPU {machine.gpu}; {versions}")
     lines.append(f"configuration {stored.config.model_dump_json()}")
     return "\n".join(lines)
-
-
-def record_assignments(name: str, number: int | None, storage: str | None, runs: str) -> list[Assignment]:
-    """Turns a trial's configuration into assignments, to which flags are added.
-
-    Args:
-        name: Of the study.
-        number: Of the trial; None for the best.
-        storage: The study's storage; None for its folder.
-        runs: Folder of the studies' folders.
-
-    Raises:
-        ConfigError: If there is no such trial.
-    """
-    stored = read_trial(open_existing(storage_url(name, storage, runs), name), number)
-    origin = f"study {name}, trial {stored.trial.number}"
-    return [
-        Assignment(f"{section}.{key}", value, origin)
-        for section, values in stored.config.model_dump().items()
-        for key, value in values.items()
-    ]

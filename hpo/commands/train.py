@@ -12,7 +12,7 @@ from hpo.commands.config_flags import TRAINING_FLAGS, Flag, add_flags, assignmen
 from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hpo.effective_config import Effective
+    from hpo.effective_config import Assignment, Effective
 
 CHECK_FINITE = Flag(
     "--check-finite", ("training.check_finite",), "", "fail at the first value that is not finite", "true"
@@ -127,20 +127,23 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
     Raises:
         ConfigError: For an unknown key, an illegal value, or flags that exclude each other.
     """
-    from hpo.effective_config import read_assignments, resolve
+    from hpo.effective_config import assignments_of, read_assignments, resolve
 
     flags = assignments(arguments, FLAGS)
+    below: list[Assignment] = []
     if arguments.number is not None and arguments.from_study is None:
         raise ConfigError("--number", f"needs --from-study, but got only --number {arguments.number}")
-    if arguments.from_study is not None:
-        from hpo.commands.stored_trial import record_assignments
+    if arguments.resume:
+        below = read_assignments(directory / RECORD, str(directory / RECORD))
+    elif arguments.from_study is not None:
+        from hpo.commands.stored_trial import read_trial
+        from hpo.studies import open_existing
+        from hpo.tuner import study_url
 
-        record = record_assignments(arguments.from_study, arguments.number, arguments.storage, arguments.runs)
-        return resolve([*record, *flags], arguments.config, arguments.profile)
-    if arguments.resume and (directory / RECORD).is_file():
-        record = read_assignments(directory / RECORD, f"{directory.name}/{RECORD}")
-        return resolve([*record, *flags])
-    return resolve(flags, arguments.config, arguments.profile)
+        url = study_url(arguments.runs, arguments.from_study, arguments.storage)
+        stored = read_trial(open_existing(url, arguments.from_study), arguments.number)
+        below = assignments_of(stored.config, f"study {stored.study}, trial {stored.trial.number}")
+    return resolve(flags, arguments.config, arguments.profile, below)
 
 
 def write_record(directory: Path, effective: Effective) -> None:

@@ -1,0 +1,38 @@
+"""foxtune resume: goes on with a search that was stopped, whatever stopped it, or asks for more trials."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from hpo.commands.command import Command, Context
+from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, assignments
+from hpo.commands.study_flags import add_study_arguments, study_name
+
+NAMED_BY_STUDY = ("--study", "--storage")
+FLAGS = (*TRAINING_FLAGS, *(flag for flag in SEARCH_FLAGS if flag.option not in NAMED_BY_STUDY))
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_study_arguments(parser)
+    add_flags(parser, FLAGS)
+
+
+def _run(arguments: Namespace, context: Context) -> int:
+    from hpo.commands.search_flow import close_search
+    from hpo.effective_config import Assignment, assignments_of, resolve
+    from hpo.space_files import load_space
+    from hpo.tuner import resume, saved_search
+
+    name = study_name(arguments)
+    flags = assignments(arguments, FLAGS)
+    if arguments.storage is not None:
+        flags.append(Assignment("storage", arguments.storage, "--storage"))
+    saved = assignments_of(saved_search(arguments.runs, name), f"study {name}")
+    config = resolve(flags, arguments.config, arguments.profile, below=saved).config
+    space = None
+    if any(assignment.key == "space" for assignment in flags):
+        space = load_space(config.space, context.packaged_spaces())
+    return close_search(resume(config, space, say=print))
+
+
+COMMAND = Command("resume", "go on with a stopped search, or ask for more trials", _add_arguments, _run)

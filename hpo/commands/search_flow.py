@@ -1,0 +1,110 @@
+"""What ``tune`` and ``resume`` print when a search ends: the trials, the best one, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from hpo.outcome import SearchOutcome
+
+REPORT = "report.html"
+LONGEST_TABLE = 24  # trials; of more, the best ones are shown
+
+
+def close_search(outcome: SearchOutcome) -> int:
+    """Prints the end of a search, writes its report, and returns the exit code.
+
+    Args:
+        outcome: As ``hpo.tuner`` returns it.
+    """
+    import optuna
+
+    from hpo.report import write_report
+    from hpo.studies import open_found
+
+    study = optuna.load_study(study_name=outcome.study, storage=open_found(outcome.storage, outcome.study))
+    trials = study.get_trials(deepcopy=False)
+    print(f"\n{trial_table(trials, None if outcome.best is None else outcome.best.number)}")
+    print(f"\n{outcome.message} in {outcome.seconds:.0f} s")
+    report = write_report(study, outcome.directory.path, outcome.directory.path / REPORT)
+    if outcome.best is not None:
+        print(f"\n{best_lines(trials[outcome.best.number])}")
+    print(f"\nstudy   {outcome.storage}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
+    return outcome.exit_code
+
+
+def trial_table(trials: list[FrozenTrial], best: int | None) -> str:
+    """Lays the trials out, one line each; of a long list the best ones.
+
+    Args:
+        trials: In the order of their numbers.
+        best: Number of the best one, which is marked.
+    """
+    shown = sorted(trials, key=_rank)[:LONGEST_TABLE]
+    names = list(dict.fromkeys(name for trial in shown for name in trial.params))
+    rows = [["", "trial", "state", "wf_sharpe", *names]]
+    for trial in sorted(shown, key=lambda each: each.number):
+        mark = "*" if trial.number == best else ""
+        values = [_cell(trial.params.get(name)) for name in names]
+        rows.append([mark, str(trial.number), trial.state.name, _score_cell(trial), *values])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    text = "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+    left_out = len(trials) - len(shown)
+    return text if left_out == 0 else f"{text}\n({left_out} more trials are in the report)"
+
+
+def best_lines(trial: FrozenTrial) -> str:
+    """Says what the best trial is: score, standard error, years of data, searched values."""
+    from hpo.attributes import read_score
+
+    score = read_score(trial)
+    text = f"best trial {trial.number}: wf_sharpe {trial.value:.4f}"
+    if score is not None:
+        text += f" +- {score.standard_error:.4f} over {score.years:.1f} years of test bars"
+    return "\n".join([text, *(f"  {name} = {_cell(value)}" for name, value in trial.params.items())])
+
+
+def next_commands(outcome: SearchOutcome) -> str:
+    """Lists what can be typed now, as it has to be typed."""
+    runs = outcome.directory.path.parent
+    place = outcome.study if runs.name == "runs" and _is_here(outcome) else f"{outcome.study} --runs {runs}"
+    lines = [f"foxtune dashboard {place}", f"foxtune resume {place} --trials {_more(outcome)}"]
+    if outcome.best is not None:
+        lines.insert(0, f"foxtune replay {place} --best")
+    return "next:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _is_here(outcome: SearchOutcome) -> bool:
+    from pathlib import Path
+
+    return outcome.directory.path.parent == (Path.cwd() / "runs")
+
+
+def _more(outcome: SearchOutcome) -> int:
+    done = outcome.complete + outcome.pruned + outcome.failed
+    return 2 * done if outcome.waiting == 0 else done + outcome.waiting
+
+
+def _rank(trial: FrozenTrial) -> tuple[bool, float, int]:
+    value = trial.value if trial.state.name == "COMPLETE" else None
+    return (value is None, -(value or 0.0), trial.number)
+
+
+def _score_cell(trial: FrozenTrial) -> str:
+    from hpo.attributes import is_degenerate
+
+    if trial.state.name == "COMPLETE" and trial.value is not None:
+        return f"{trial.value:.4f}" + (" degenerate" if is_degenerate(trial) else "")
+    last: Mapping[int, float] = trial.intermediate_values
+    return f"({last[max(last)]:.4f})" if last else ""
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

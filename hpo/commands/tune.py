@@ -1,0 +1,44 @@
+"""foxtune tune: starts a search."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from hpo.commands.command import Command, Context
+from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, effective_from
+
+FLAGS = TRAINING_FLAGS + SEARCH_FLAGS
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_flags(parser, FLAGS)
+    parser.add_argument(
+        "--fork", metavar="STUDY", help="first copy the comparable trials of this study, which stays as it is"
+    )
+
+
+def _run(arguments: Namespace, context: Context) -> int:
+    from hpo.resources import check_gpus, visible_gpus
+    from hpo.space_files import load_space
+
+    config = effective_from(arguments, FLAGS).config
+    space = load_space(config.space, context.packaged_spaces())
+    if config.gpus_per_trial > 0 and config.ray.address is None:
+        check_gpus(config, visible_gpus())
+
+    from hpo.commands.search_flow import close_search
+    from hpo.tuner import load_market, tune
+    from trainer.folds import require_min_folds, split
+
+    market = load_market(config)
+    parts = split(len(market.bars), config.trainer.walk_forward)
+    require_min_folds(parts, config.trainer.walk_forward)
+    print(
+        f"study {config.study}: {config.trials} trials of {space.name} on {market.name}, "
+        f"{len(market.bars)} bars, {len(parts.folds)} folds",
+        flush=True,
+    )
+    return close_search(tune(config, space, fork_from=arguments.fork, market=market, say=print))
+
+
+COMMAND = Command("tune", "start a search", _add_arguments, _run)
