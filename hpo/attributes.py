@@ -1,0 +1,140 @@
+"""User attributes of a trial: what a study keeps beside parameters and values, and typed ways to read it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from trainer.config import TrainerConfig
+from trainer.reports import LearningReport, WalkForwardScore
+
+CONFIG = "config"  # the whole effective TrainerConfig, JSON
+DATA_HASH = "data_hash"
+SCORE = "score"  # WalkForwardScore of the last reported epoch
+LEARNING = "learning"  # LearningReport of the last reported epoch
+MACHINE = "machine"  # host, GPU and versions of the process that trained
+REASON = "reason"  # why a trial FAILed, one line
+FOLD_SHARPE = "fold_sharpe"  # {seed: [Sharpe of each fold]}, at the end
+TRADES = "trades"  # over all seeds and folds, at the end
+SEED_SPREAD = "seed_spread"
+STANDARD_ERROR = "standard_error"
+DEGENERATE = "degenerate"  # reasons, at the end; empty if fine
+SECONDS = "seconds"  # training time of all epochs
+FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
+
+KILLED = "killed"
+OUT_OF_MEMORY = "out of memory"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a trial ran.
+
+    Attributes:
+        host: Node name.
+        gpu: Name and UUID, or ``none``.
+        versions: (package, version), foxtune and Python included.
+    """
+
+    host: str
+    gpu: str
+    versions: tuple[tuple[str, str], ...]
+
+
+def write_start(trial: optuna.Trial, config: TrainerConfig, data_hash: str) -> None:
+    """Stores what a trial is going to run; a resumed trial keeps what it has."""
+    if CONFIG not in trial.user_attrs:
+        trial.set_user_attr(CONFIG, config.model_dump_json())
+        trial.set_user_attr(DATA_HASH, data_hash)
+
+
+def write_epoch(
+    trial: optuna.Trial, score: WalkForwardScore, learning: LearningReport, seconds: float
+) -> None:
+    """Stores the details of an epoch; each overwrites the last one's."""
+    trial.set_user_attr(SCORE, asdict(score))
+    trial.set_user_attr(LEARNING, {key: _plain(value) for key, value in asdict(learning).items()})
+    trial.set_user_attr(SECONDS, float(trial.user_attrs.get(SECONDS, 0.0)) + seconds)
+
+
+def write_machine(trial: optuna.Trial, machine: Machine) -> None:
+    """Stores where a trial runs."""
+    trial.set_user_attr(
+        MACHINE, {"host": machine.host, "gpu": machine.gpu, "versions": dict(machine.versions)}
+    )
+
+
+def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
+    """Flattens the last score for tables and the dashboard, and marks a degenerate trial infeasible."""
+    if score is None:
+        return
+    by_seed: dict[str, list[float]] = {}
+    for fold in score.folds:
+        by_seed.setdefault(str(fold.seed), []).append(fold.sharpe)
+    trial.set_user_attr(FOLD_SHARPE, by_seed)
+    trial.set_user_attr(TRADES, sum(fold.trades for fold in score.folds))
+    trial.set_user_attr(SEED_SPREAD, score.seed_spread)
+    trial.set_user_attr(STANDARD_ERROR, score.standard_error)
+    trial.set_user_attr(DEGENERATE, list(score.degenerate))
+    trial.set_constraint(DEGENERATE, 1.0 if score.degenerate else -1.0)
+
+
+def read_config(trial: FrozenTrial) -> TrainerConfig | None:
+    """The whole effective configuration; ``None`` for a trial that never started."""
+    text = trial.user_attrs.get(CONFIG)
+    return None if text is None else TrainerConfig.build(json.loads(text))
+
+
+def read_score(trial: FrozenTrial | optuna.Trial) -> WalkForwardScore | None:
+    """The score of the last reported epoch, whatever the trial's state."""
+    plain: dict[str, Any] | None = trial.user_attrs.get(SCORE)
+    return None if plain is None else WalkForwardScore.from_dict(plain)
+
+
+def read_learning(trial: FrozenTrial) -> LearningReport | None:
+    """The learning means of the last reported epoch."""
+    plain: dict[str, Any] | None = trial.user_attrs.get(LEARNING)
+    if plain is None:
+        return None
+    restored: dict[str, Any] = {key: math.nan if value is None else value for key, value in plain.items()}
+    return LearningReport(**restored)
+
+
+def read_machine(trial: FrozenTrial) -> Machine | None:
+    """Where a trial ran; ``None`` if it never reported."""
+    plain: dict[str, Any] | None = trial.user_attrs.get(MACHINE)
+    if plain is None:
+        return None
+    return Machine(plain["host"], plain["gpu"], tuple(plain["versions"].items()))
+
+
+def read_reason(trial: FrozenTrial) -> str | None:
+    """Why a trial failed."""
+    reason: str | None = trial.user_attrs.get(REASON)
+    return reason
+
+
+def is_degenerate(trial: FrozenTrial) -> bool:
+    """Whether a trial's score is the -10 of a degenerate seed."""
+    return bool(trial.user_attrs.get(DEGENERATE))
+
+
+def is_copied(trial: FrozenTrial) -> bool:
+    """Whether a trial was copied from another study."""
+    return FORKED_FROM in trial.user_attrs
+
+
+def best_trial(trials: list[FrozenTrial]) -> FrozenTrial | None:
+    """The COMPLETE trial of the highest value that is not degenerate; the earlier one on a tie."""
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and not is_degenerate(trial)]
+    return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
+
+
+def _plain(value: float) -> float | None:
+    # JSON has no NaN, and the dashboard's reader refuses it.
+    return value if math.isfinite(value) else None

@@ -1,0 +1,187 @@
+"""The driver's loop: runs Ray Tune over an open and locked study, and settles every trial in the end."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+
+import optuna
+from optuna.storages import BaseStorage
+from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneConfig, Tuner
+from ray.tune.experiment import Trial
+
+from hpo.config import SearchConfig
+from hpo.interruption import Interruption, SearchStopped
+from hpo.ledger import StudyLedger
+from hpo.outcome import Ended, SearchOutcome, summarise
+from hpo.progress import SearchProgress
+from hpo.ray_cluster import Cluster, connected
+from hpo.resources import Gpu, concurrency
+from hpo.run_directory import RunDirectory
+from hpo.scheduler import StudyScheduler
+from hpo.searcher import StudySearcher
+from hpo.storages import sqlite_file
+from hpo.studies import finished
+from hpo.submission import build_trainable, size_in_bytes
+from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory
+from hpo.tuner import Say
+from trainer.config import SearchSpace
+from trainer.data.market import MarketData
+from trainer.errors import ConfigError
+
+BUDGET_GRACE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """An open study and everything that running it needs.
+
+    Attributes:
+        search: The effective configuration.
+        space: What is searched.
+        study: Created or opened; this process is its driver.
+        storage: The study's storage.
+        market: The data.
+        training: What a trial runs.
+        gpus: What a cluster on this machine offers.
+        say: Prints a line for the user.
+        interruption: Installed signal handlers.
+    """
+
+    search: SearchConfig
+    space: SearchSpace
+    study: optuna.Study
+    storage: BaseStorage
+    market: MarketData
+    training: str | TrainingFactory
+    gpus: tuple[Gpu, ...]
+    say: Say
+    interruption: Interruption
+
+
+class SearchStopper(Stopper):
+    """Ends the search on a signal, at the end of the time budget, or when too many trials failed.
+
+    Trials are told through the stop file to save what they have.
+    """
+
+    def __init__(self, job: Job, ledger: StudyLedger, directory: RunDirectory, started: float) -> None:
+        budget = job.search.time_budget
+        self._deadline = None if budget is None else started + budget
+        self._interruption = job.interruption
+        self._ledger = ledger
+        self._directory = directory
+        self._stopping = False
+
+    def __getstate__(self) -> dict[str, object]:
+        return {}  # Ray snapshots it, and nothing here can be pickled or needs to be
+
+    def __call__(self, trial_id: str, result: dict[str, object]) -> bool:
+        """Single trials are stopped by the scheduler."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Whether to end now; asked several times a second."""
+        late = self._deadline is not None and time.monotonic() >= self._deadline
+        if not self._stopping and (late or self._interruption.requested or self._ledger.given_up):
+            self._stopping = True
+            self._directory.stop_file.touch()
+            if not self._interruption.requested:
+                self._interruption.limit(BUDGET_GRACE_SECONDS)
+        return self._stopping
+
+
+def drive(job: Job) -> SearchOutcome:
+    """Runs trials until enough have ended, the budget is used up, too many fail, or a signal comes.
+
+    However it ends, no trial is left RUNNING.
+    """
+    started = time.monotonic()
+    search, directory = job.search, RunDirectory.of(job.search)
+    directory.stop_file.unlink(missing_ok=True)
+    with SearchProgress(search.trials, finished(job.study), search.time_budget) as progress:
+        ledger = StudyLedger(
+            job.study, job.storage, search, job.space, job.market.data_hash, directory, progress
+        )
+        try:
+            _run_ray(job, ledger, directory, started)
+        except SearchStopped:
+            job.say("the trials did not stop in time and were ended")
+        finally:
+            job.interruption.close()
+            left = ledger.interrupt()
+            ledger.drop_checkpoints()
+            directory.stop_file.unlink(missing_ok=True)
+            shutil.rmtree(directory.scratch, ignore_errors=True)
+    return _outcome(job, ledger, directory, bool(left), time.monotonic() - started)
+
+
+def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: float) -> None:
+    search = job.search
+    planned = concurrency(search, len(job.gpus)) if search.ray.address is None else search.concurrent
+    with connected(search, job.gpus, planned, size_in_bytes(job.market)) as cluster:
+        job.interruption.install()
+        job.say(cluster.note)
+        _check_cluster(search, directory, cluster)
+        concurrent = concurrency(search, cluster.gpus)
+        if concurrent < search.concurrent:
+            job.say(f"{concurrent} trial(s) at a time, not {search.concurrent}: {cluster.gpus:g} GPU(s)")
+        tuner = Tuner(
+            build_trainable(search, job.market, job.training),
+            tune_config=TuneConfig(
+                search_alg=StudySearcher(ledger, search, directory, concurrent),
+                scheduler=StudyScheduler(ledger),
+                num_samples=search.trials + search.max_consecutive_bad,
+                reuse_actors=True,
+                trial_name_creator=_name,
+                trial_dirname_creator=_name,
+            ),
+            run_config=RunConfig(
+                name=search.study,
+                storage_path=str(directory.scratch),
+                stop=SearchStopper(job, ledger, directory, started),
+                checkpoint_config=CheckpointConfig(checkpoint_at_end=False),  # the training writes its own
+                failure_config=FailureConfig(max_failures=search.max_failures),
+                verbose=0,
+            ),
+        )
+        job.interruption.wait_for_trials()
+        tuner.fit()
+
+
+def _name(trial: Trial) -> str:
+    assignment: Assignment = trial.config[ASSIGNMENT]
+    return f"trial-{assignment.number}-{trial.trial_id}"
+
+
+def _check_cluster(search: SearchConfig, directory: RunDirectory, cluster: Cluster) -> None:
+    if cluster.gpus < search.gpus_per_trial:
+        raise ConfigError(
+            "resources.gpu",
+            f"the cluster has {cluster.gpus:g} GPUs, but a trial asks for {search.gpus_per_trial:g}; "
+            "use --backend reference --gpus-per-trial 0, or add GPU nodes",
+        )
+    file = sqlite_file(directory.storage_url(search))
+    if cluster.nodes > 1 and file is not None:
+        raise ConfigError(
+            "storage",
+            f"SQLite serves one machine, but the cluster has {cluster.nodes}; "
+            "give a PostgreSQL URL or journal:FILE on a shared disk",
+        )
+
+
+def _outcome(
+    job: Job, ledger: StudyLedger, directory: RunDirectory, left: bool, seconds: float
+) -> SearchOutcome:
+    ended, code = Ended.FINISHED, 0
+    if job.interruption.requested:
+        ended, code = Ended.INTERRUPTED, job.interruption.exit_code
+    elif ledger.given_up:
+        ended, code = Ended.TOO_MANY_FAILURES, 1
+    elif left or not ledger.exhausted:
+        ended = Ended.TIME_BUDGET
+    elif ledger.completed == 0:
+        ended, code = Ended.NONE_COMPLETE, 1
+    url = directory.storage_url(job.search)
+    return summarise(job.study, url, directory, ended, ledger.commonest_reason, code, seconds)

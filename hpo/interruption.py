@@ -1,0 +1,88 @@
+"""Interruption: the first signal asks the trials to save and stop, a second one or a short wait ends it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Self
+
+GRACE_SECONDS = 5.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class SearchStopped(BaseException):
+    """Leaves Ray's loop at once. Not an Exception: nothing on the way may take it for a trial's error."""
+
+
+class Interruption:
+    """Handles SIGINT and SIGTERM while a search runs; a context manager for the main thread.
+
+    In any other thread signals cannot be handled and nothing is installed.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._waiting = False
+        self._closed = False
+        self._previous: dict[signal.Signals, signal.Handlers | object] = {}
+
+    @property
+    def requested(self) -> bool:
+        """Whether a signal has come."""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """128 + signal, as shells say it."""
+        return 128 + (self.signal or 0)
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {each: signal.getsignal(each) for each in (*SIGNALS, signal.SIGALRM)}
+            self.install()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for each, handler in self._previous.items():
+                signal.signal(each, handler)  # type: ignore[arg-type]
+
+    def install(self) -> None:
+        """Installs the handlers again; starting Ray replaces the one of SIGTERM."""
+        if self._previous:
+            for each in SIGNALS:
+                signal.signal(each, self._on_signal)
+            signal.signal(signal.SIGALRM, self._on_alarm)
+
+    def wait_for_trials(self) -> None:
+        """From now on the first signal only sets :attr:`requested`; before, it leaves at once."""
+        self._waiting = True
+
+    def limit(self, seconds: float) -> None:
+        """Leaves Ray's loop in ``seconds`` if it has not ended by then."""
+        if self._previous:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def close(self) -> None:
+        """Ignores further signals: what is left to do, settling the study, is quick and must not be torn."""
+        self._closed = True
+        if self._previous:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._closed:
+            self.signal = self.signal or number
+            return
+        again = self.requested
+        self.signal = number
+        if again or not self._waiting:
+            raise SearchStopped
+        self.limit(GRACE_SECONDS)
+
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
+        if not self._closed:
+            raise SearchStopped

@@ -1,0 +1,216 @@
+"""StudyLedger: the one writer of a study. It maps Ray's trials to Optuna's and settles every one of them."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.trial import TrialState
+
+from hpo import attributes
+from hpo.config import SearchConfig
+from hpo.run_directory import RunDirectory
+from hpo.sampling import make_pruner, make_sampler, suggest
+from hpo.studies import finished, requeue
+from trainer.config import SearchSpace, TrainerConfig
+from trainer.errors import FoxtuneError
+from trainer.reports import EpochReport
+
+DIGITS = re.compile(r"\d+")
+
+
+class Decision(enum.Enum):
+    """What becomes of a trial after an epoch."""
+
+    CONTINUE = "continue"
+    STOP = "stop"  # the trial is settled: COMPLETE or PRUNED
+
+
+@dataclass(frozen=True)
+class Started:
+    """A trial that is to run now.
+
+    Attributes:
+        number: Optuna's trial number.
+        config: The effective configuration.
+        params: The suggested values.
+    """
+
+    number: int
+    config: TrainerConfig
+    params: dict[str, object]
+
+
+class Watcher(Protocol):
+    """Is told what happens, for progress."""
+
+    def started(self, number: int, params: dict[str, object]) -> None:
+        """A trial starts or goes on."""
+
+    def epoch(self, number: int, report: EpochReport) -> None:
+        """A trial has done an epoch."""
+
+    def ended(self, number: int, state: str, value: float | None, reason: str | None) -> None:
+        """A trial is settled."""
+
+
+class StudyLedger:
+    """Writes trials, epoch scores and final states into a study.
+
+    Args:
+        study: The study; no other process writes to it.
+        storage: Its storage.
+        search: How many trials, which sampler and pruner.
+        space: The search space.
+        data_hash: Stored with every trial.
+        directory: Trial folders.
+        watcher: Told of every event.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        storage: BaseStorage,
+        search: SearchConfig,
+        space: SearchSpace,
+        data_hash: str,
+        directory: RunDirectory,
+        watcher: Watcher,
+    ) -> None:
+        self._study = study
+        self._storage = storage
+        self._search = search
+        self._space = space
+        self._data_hash = data_hash
+        self._directory = directory
+        self._watcher = watcher
+        self._live: dict[str, optuna.Trial] = {}
+        self._settled: list[int] = []
+        self._bad_in_a_row = 0
+        self._reasons: dict[str, list[str]] = {}
+        study.pruner = make_pruner(search)
+
+    @property
+    def live(self) -> int:
+        """Trials that run now."""
+        return len(self._live)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every trial that was asked for has ended or runs."""
+        return finished(self._study) + self.live >= self._search.trials
+
+    @property
+    def given_up(self) -> bool:
+        """Whether too many trials failed in a row."""
+        return self._bad_in_a_row >= self._search.max_consecutive_bad
+
+    @property
+    def completed(self) -> int:
+        """COMPLETE trials of the study."""
+        return len(self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+
+    @property
+    def commonest_reason(self) -> str | None:
+        """The reason that most trials failed for, with its count; reasons that differ in digits are one."""
+        if not self._reasons:
+            return None
+        group = max(self._reasons.values(), key=len)
+        return f"{group[0]} ({len(group)} of {sum(map(len, self._reasons.values()))} failed trials)"
+
+    def start(self, key: str) -> Started | None:
+        """Asks the study for the next trial; interrupted ones come first.
+
+        Args:
+            key: Ray's name for it.
+
+        Returns:
+            The trial, or ``None`` if its configuration is illegal; it has FAILed then.
+        """
+        trials = self._study.get_trials(deepcopy=False)
+        waiting = [each.number for each in trials if each.state == TrialState.WAITING]
+        self._study.sampler = make_sampler(self._search, waiting[0] if waiting else len(trials))
+        trial = self._study.ask()
+        self._live[key] = trial
+        if attributes.CONFIG not in trial.user_attrs:
+            self._directory.clear_trial(trial.number)
+        params = suggest(trial, self._space)
+        self._watcher.started(trial.number, dict(params))
+        try:
+            config = self._search.trial_trainer.with_overrides(params)
+        except FoxtuneError as error:
+            self.fail(key, str(error))
+            return None
+        attributes.write_start(trial, config, self._data_hash)
+        return Started(trial.number, config, dict(params))
+
+    def record(self, key: str, reports: tuple[EpochReport, ...]) -> Decision:
+        """Takes the reports of a trial; those of epochs that the study knows already are skipped.
+
+        The last epoch makes the trial COMPLETE with that epoch's score. Between ``grace_epochs`` and the
+        last epoch the pruner may make it PRUNED.
+        """
+        if key not in self._live:
+            return Decision.STOP
+        trial = self._live[key]
+        known = self._known_epochs(trial)
+        for report in reports:
+            if report.epoch not in known:
+                attributes.write_epoch(trial, report.score, report.learning, report.seconds)
+                trial.report(report.score.value, report.epoch)
+                self._watcher.epoch(trial.number, report)
+        last = reports[-1]
+        if last.epoch >= last.epochs:
+            self._settle(key, TrialState.COMPLETE, last.score.value, None)
+            return Decision.STOP
+        if last.epoch >= self._search.stopping.grace_epochs and trial.should_prune():
+            self._settle(key, TrialState.PRUNED, None, None)
+            return Decision.STOP
+        return Decision.CONTINUE
+
+    def describe(self, key: str, machine: attributes.Machine) -> None:
+        """Stores where a trial runs."""
+        if key in self._live:
+            attributes.write_machine(self._live[key], machine)
+
+    def fail(self, key: str, reason: str) -> None:
+        """Makes a live trial FAIL; nothing happens if it is settled already."""
+        if key in self._live:
+            self._settle(key, TrialState.FAIL, None, reason)
+
+    def interrupt(self) -> tuple[int, ...]:
+        """Puts every live trial back to WAITING and returns their numbers."""
+        numbers = tuple(sorted(trial.number for trial in self._live.values()))
+        for number in numbers:
+            requeue(self._study, self._storage, number)
+        self._live.clear()
+        return numbers
+
+    def drop_checkpoints(self) -> None:
+        """Deletes the resume state of all trials that this ledger settled."""
+        self._directory.drop_checkpoints(self._settled)
+        self._settled.clear()
+
+    def _known_epochs(self, trial: optuna.Trial) -> set[int]:
+        frozen = self._study.get_trials(deepcopy=False)[trial.number]
+        return set(frozen.intermediate_values)
+
+    def _settle(self, key: str, state: TrialState, value: float | None, reason: str | None) -> None:
+        trial = self._live[key]
+        if reason is not None:
+            trial.set_user_attr(attributes.REASON, reason)
+        attributes.write_end(trial, attributes.read_score(trial))
+        frozen = self._study.tell(trial, value, state=state)
+        del self._live[key]
+        self.drop_checkpoints()
+        self._settled.append(trial.number)
+        if reason is None:
+            self._bad_in_a_row = 0
+        else:
+            self._bad_in_a_row += 1
+            self._reasons.setdefault(DIGITS.sub("#", reason), []).append(reason)
+        self._watcher.ended(trial.number, state.name, frozen.value, reason)

@@ -1,0 +1,127 @@
+"""SearchOutcome: how a search ended, and the exit code that says so."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from hpo.attributes import best_trial, read_score
+from hpo.run_directory import RunDirectory
+
+
+class Ended(enum.Enum):
+    """Why a search ended."""
+
+    FINISHED = "finished"
+    NOTHING_TO_DO = "nothing to do"
+    TIME_BUDGET = "time budget"
+    INTERRUPTED = "interrupted"
+    TOO_MANY_FAILURES = "too many failures"
+    NONE_COMPLETE = "no trial completed"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best COMPLETE trial.
+
+    Attributes:
+        number: Its number.
+        value: Score of its last epoch.
+        standard_error: Of the score; ``None`` if it was not stored.
+        params: Its searched values.
+    """
+
+    number: int
+    value: float
+    standard_error: float | None
+    params: dict[str, object]
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """How a search ended.
+
+    Attributes:
+        study: Name.
+        storage: URL.
+        directory: The study's folder.
+        ended: Why.
+        complete: COMPLETE trials, copied ones included; the others likewise.
+        pruned: PRUNED trials.
+        failed: FAILed trials.
+        waiting: Trials that `foxtune resume` continues.
+        best: The best trial, if one is COMPLETE and not degenerate.
+        reason: The commonest reason of failure, if any trial failed.
+        exit_code: 0 well, 1 the search failed, 130 or 143 after a signal.
+        seconds: Wall time.
+    """
+
+    study: str
+    storage: str
+    directory: RunDirectory
+    ended: Ended
+    complete: int
+    pruned: int
+    failed: int
+    waiting: int
+    best: Best | None
+    reason: str | None
+    exit_code: int
+    seconds: float
+
+    @property
+    def message(self) -> str:
+        """What happened, in one or two sentences."""
+        counts = (
+            f"{self.complete} complete, {self.pruned} pruned, {self.failed} failed, {self.waiting} waiting"
+        )
+        go_on = f"continue with `foxtune resume {self.study}`"
+        texts = {
+            Ended.FINISHED: f"search finished: {counts}",
+            Ended.NOTHING_TO_DO: f"nothing to do: every trial that was asked for has ended ({counts})",
+            Ended.TIME_BUDGET: f"time budget used up: {counts}; {go_on}",
+            Ended.INTERRUPTED: f"interrupted: {counts}; {go_on}",
+            Ended.TOO_MANY_FAILURES: f"stopped, too many trials failed in a row: {counts}",
+            Ended.NONE_COMPLETE: f"no trial completed: {counts}",
+        }
+        if self.reason is None:
+            return texts[self.ended]
+        return f"{texts[self.ended]}; commonest reason of failure: {self.reason}"
+
+
+def summarise(
+    study: optuna.Study,
+    storage: str,
+    directory: RunDirectory,
+    ended: Ended,
+    reason: str | None,
+    exit_code: int,
+    seconds: float,
+) -> SearchOutcome:
+    """Counts the trials of a study."""
+    trials = study.get_trials(deepcopy=False)
+    states = [trial.state for trial in trials]
+    best = best_trial(trials)
+    return SearchOutcome(
+        study=study.study_name,
+        storage=storage,
+        directory=directory,
+        ended=ended,
+        complete=states.count(TrialState.COMPLETE),
+        pruned=states.count(TrialState.PRUNED),
+        failed=states.count(TrialState.FAIL),
+        waiting=states.count(TrialState.WAITING),
+        best=None if best is None else _best(best),
+        reason=reason,
+        exit_code=exit_code,
+        seconds=seconds,
+    )
+
+
+def _best(trial: FrozenTrial) -> Best:
+    score = read_score(trial)
+    error = None if score is None else score.standard_error
+    return Best(trial.number, float(trial.value or 0.0), error, dict(trial.params))

@@ -1,0 +1,133 @@
+"""Starts or joins the Ray cluster of a search, quietly."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import ray
+
+from hpo.config import SearchConfig
+from hpo.resources import Gpu
+from trainer.errors import ConfigError
+
+MIB = 2**20
+OBJECT_STORE_MIB = 96  # beside the market: Ray's own small objects
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_THRESHOLD_S": "30",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # the study is the state: Ray's snapshots are never read
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A connected cluster.
+
+    Attributes:
+        gpus: GPUs that it offers.
+        nodes: Live machines.
+        note: One line that says which cluster it is.
+    """
+
+    gpus: float
+    nodes: int
+    note: str
+
+
+@contextmanager
+def connected(
+    search: SearchConfig, gpus: tuple[Gpu, ...], concurrent: int, market_bytes: int
+) -> Iterator[Cluster]:
+    """Connects to Ray and disconnects in the end.
+
+    Without ``ray.address`` a cluster of its own is started: Ray's default would join any cluster that the
+    host's marker file or RAY_ADDRESS names. A cluster that this process is connected to already is used
+    and left running.
+
+    Args:
+        search: Gives the address and the cores per trial.
+        gpus: Offered to a cluster of its own.
+        concurrent: Trials at a time; no more processes than that are started.
+        market_bytes: Size of the market data, for the object store.
+
+    Raises:
+        ConfigError: If the cluster at ``ray.address`` cannot be reached.
+    """
+    _be_quiet(search)
+    own = not ray.is_initialized()
+    scratch: Path | None = None
+    try:
+        if own:
+            if search.ray.address is None:
+                scratch = Path(tempfile.mkdtemp(prefix="foxtune-", dir=_short_folder()))
+                _start(search, gpus, concurrent, market_bytes, scratch)
+            else:
+                _join(search.ray.address)
+        yield _describe(search.ray.address)
+    finally:
+        if own:
+            ray.shutdown()
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _start(
+    search: SearchConfig, gpus: tuple[Gpu, ...], concurrent: int, market_bytes: int, scratch: Path
+) -> None:
+    ray.init(
+        address="local",
+        num_cpus=concurrent * search.resources.cpu,
+        num_gpus=len(gpus),
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.CRITICAL,
+        object_store_memory=OBJECT_STORE_MIB * MIB + 2 * market_bytes,
+        _temp_dir=str(scratch),
+    )
+
+
+def _join(address: str) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            "ray.address",
+            f"cannot join the Ray cluster at {address!r} ({reason}); unset it to start one here",
+        ) from None
+
+
+def _describe(address: str | None) -> Cluster:
+    nodes = len([node for node in ray.nodes() if node["Alive"]])  # type: ignore[no-untyped-call]
+    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    where = "started on this machine" if address is None else f"joined at {address}"
+    cpus, gpus = found.get("CPU", 0.0), found.get("GPU", 0.0)
+    note = f"Ray {ray.__version__} {where}: {nodes} node(s), {cpus:g} CPU(s), {gpus:g} GPU(s) for trials"
+    return Cluster(gpus, nodes, note)
+
+
+def _be_quiet(search: SearchConfig) -> None:
+    os.environ.update(QUIET)
+    os.environ["OMP_NUM_THREADS"] = str(search.trainer.training.threads)
+    for name in ("ray", "ray.tune"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _short_folder() -> str:
+    # Ray puts sockets below it, and a socket's path may have 107 bytes.
+    return "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()

@@ -1,0 +1,136 @@
+"""The folder of a study: effective configuration, trials, Ray's scratch, and the lock of the live driver."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpo.config import SearchConfig
+from trainer.config import validated
+from trainer.errors import ConfigError
+
+CHECKPOINT = "checkpoint.pt"
+LOG = "log.txt"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths of one study's folder.
+
+    Attributes:
+        path: ``RUNS/STUDY``, absolute.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, search: SearchConfig) -> RunDirectory:
+        """The folder of a search's study."""
+        return cls((Path(search.runs) / search.study).absolute())
+
+    @property
+    def search_file(self) -> Path:
+        """The effective configuration."""
+        return self.path / "search.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the live driver; names it."""
+        return self.path / "driver.lock"
+
+    @property
+    def stop_file(self) -> Path:
+        """There while the driver asks the trials to save and stop."""
+        return self.path / "stop"
+
+    @property
+    def scratch(self) -> Path:
+        """Ray Tune's own records; removed when a search ends."""
+        return self.path / "ray"
+
+    def trial(self, number: int) -> Path:
+        """The folder of a trial: log.txt, checkpoint.pt, weights.pt, evaluation.parquet."""
+        return self.path / "trials" / f"{number:04d}"
+
+    def storage_url(self, search: SearchConfig) -> str:
+        """The storage that a search names, else SQLite in this folder."""
+        return search.storage or f"sqlite:///{self.path / 'study.db'}"
+
+    def write_search(self, search: SearchConfig) -> None:
+        """Stores the effective configuration, whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        partial = self.search_file.with_suffix(".partial")
+        partial.write_text(search.model_dump_json(indent=2), encoding="utf-8")
+        partial.replace(self.search_file)
+
+    def read_search(self) -> SearchConfig:
+        """Reads the effective configuration.
+
+        Raises:
+            ConfigError: If the folder holds no search.
+        """
+        try:
+            text = self.search_file.read_text(encoding="utf-8")
+            return validated(SearchConfig, json.loads(text))
+        except FileNotFoundError:
+            raise ConfigError(
+                "study", f"no search was started in {self.path} (search.json is missing); see `foxtune tune`"
+            ) from None
+        except json.JSONDecodeError as error:
+            raise ConfigError("study", f"{self.search_file} is not JSON ({error}); restore it") from None
+
+    def clear_trial(self, number: int) -> None:
+        """Empties a trial's folder before a fresh start, so that nothing foreign is resumed."""
+        directory = self.trial(number)
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.mkdir(parents=True)
+
+    def drop_checkpoints(self, numbers: Iterable[int]) -> None:
+        """Deletes the resume state of trials that have ended; weights and evaluation stay."""
+        for number in numbers:
+            (self.trial(number) / CHECKPOINT).unlink(missing_ok=True)
+
+    def live_driver(self) -> str | None:
+        """Names the process that drives this study now (``pid 123 on host``), ``None`` if there is none."""
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self.lock_file.read_text(encoding="utf-8").strip() or "another process"
+        finally:
+            os.close(descriptor)
+        return None
+
+    @contextmanager
+    def driving(self, study: str) -> Iterator[None]:
+        """Makes this process the study's driver. The kernel frees the lock when the process dies.
+
+        Raises:
+            ConfigError: If another process drives it, naming it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = self.live_driver() or "another process"
+                raise ConfigError(
+                    "study", f"study {study!r} is being run by {holder}; wait for it or stop it first"
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(descriptor)

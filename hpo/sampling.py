@@ -1,0 +1,135 @@
+"""From a search space to Optuna: suggestions, the sampler and the pruner."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import BaseSampler, TPESampler
+
+from hpo.config import SearchConfig
+from trainer.config import Choice, Float, Int, Parameter, SearchSpace
+
+Value = str | int | float | bool | None
+
+
+def suggest(trial: optuna.Trial, space: SearchSpace) -> dict[str, Value]:
+    """Asks ``trial`` for a value of every parameter whose condition holds, in the space's order.
+
+    Args:
+        trial: Values that it already holds are returned as they are.
+        space: Names are keys of ``TrainerConfig``.
+
+    Returns:
+        Name -> value, an argument for ``TrainerConfig.with_overrides``.
+    """
+    chosen: dict[str, Value] = {}
+    for parameter in space.parameters:
+        if parameter.when is None or parameter.when.holds(chosen):
+            chosen[parameter.name] = _suggest_one(trial, parameter)
+    return chosen
+
+
+def distribution(parameter: Parameter) -> BaseDistribution:
+    """Returns the Optuna distribution of a parameter."""
+    if isinstance(parameter, Choice):
+        return CategoricalDistribution(parameter.values)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+def allows(space: SearchSpace, params: dict[str, Value]) -> bool:
+    """Whether ``params`` could have been suggested from ``space``: conditions, ranges and grids alike."""
+    chosen: dict[str, Value] = {}
+    for parameter in space.parameters:
+        if parameter.when is not None and not parameter.when.holds(chosen):
+            continue
+        if parameter.name not in params or not _within(parameter, params[parameter.name]):
+            return False
+        chosen[parameter.name] = params[parameter.name]
+    return chosen.keys() == params.keys()
+
+
+def startup_trials(trials: int) -> int:
+    """Trials that are drawn at random before TPE models the rest."""
+    return min(10, max(3, trials // 3))
+
+
+def make_sampler(search: SearchConfig, number: int) -> BaseSampler:
+    """Builds the TPE sampler (Bergstra et al. 2011; Watanabe 2023) for one trial.
+
+    The random stream is a function of (seed, trial number) alone, so that an interrupted and resumed
+    search goes on with the values that it would have drawn, instead of repeating the first ones.
+
+    Args:
+        search: Gives the seed and the number of trials.
+        number: Number of the trial that is going to be asked for.
+    """
+    seed = int(np.random.SeedSequence((search.seed, number)).generate_state(1)[0])
+    with warnings.catch_warnings():
+        # `group` is marked experimental; it is what lets conditional parameters share one model.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return TPESampler(
+            n_startup_trials=startup_trials(search.trials),
+            multivariate=True,
+            group=True,
+            constant_liar=True,
+            seed=seed,
+        )
+
+
+def make_pruner(search: SearchConfig) -> BasePruner:
+    """Builds the pruner that compares a trial's epoch scores with those of the earlier trials.
+
+    ``median`` stops a trial whose best score so far is below the median of the others at that epoch;
+    ``hyperband`` is Li et al. 2018 with epochs as the resource.
+    """
+    stopping = search.stopping
+    epochs = search.trainer.training.epochs
+    if stopping.pruner == "median":
+        startup = stopping.startup_trials
+        return MedianPruner(
+            n_startup_trials=min(5, max(2, search.trials // 2)) if startup is None else startup,
+            n_warmup_steps=stopping.grace_epochs,
+        )
+    if stopping.pruner == "hyperband":
+        return HyperbandPruner(
+            min_resource=min(stopping.grace_epochs, epochs), max_resource=epochs, reduction_factor=3
+        )
+    return NopPruner()
+
+
+def _suggest_one(trial: optuna.Trial, parameter: Parameter) -> Value:
+    if isinstance(parameter, Choice):
+        return trial.suggest_categorical(parameter.name, parameter.values)
+    if isinstance(parameter, Int):
+        return trial.suggest_int(
+            parameter.name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
+        )
+    return trial.suggest_float(
+        parameter.name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
+    )
+
+
+def _within(parameter: Parameter, value: Value) -> bool:
+    if isinstance(parameter, Choice):
+        return any(value == choice and type(value) is type(choice) for choice in parameter.values)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if not parameter.low <= value <= parameter.high:
+        return False
+    if isinstance(parameter, Float) and parameter.step is None:
+        return True
+    if isinstance(parameter, Int) and parameter.log:
+        return float(value).is_integer()
+    steps = (value - parameter.low) / (parameter.step or 1)
+    return abs(steps - round(steps)) < 1e-8

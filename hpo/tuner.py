@@ -1,0 +1,178 @@
+"""The search: Ray Tune runs the trials, Optuna chooses and stops them, the study says what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import optuna
+from optuna.storages import BaseStorage
+
+from hpo.config import SearchConfig
+from hpo.definition import StudyDefinition, require_same
+from hpo.interruption import Interruption
+from hpo.outcome import Ended, SearchOutcome, summarise
+from hpo.resources import Gpu, check_gpus, visible_gpus
+from hpo.run_directory import RunDirectory
+from hpo.storages import open_storage
+from hpo.studies import create, finished, fork, open_existing, open_found, reconcile, stored_definition
+from trainer.config import SearchSpace
+
+if TYPE_CHECKING:
+    from hpo.trainable import TrainingFactory
+    from trainer.data.market import MarketData
+
+TRAINING = "trainer.training:Training"
+Say = Callable[[str], None]
+
+
+def tune(
+    search: SearchConfig,
+    space: SearchSpace,
+    *,
+    fork_from: str | None = None,
+    market: MarketData | None = None,
+    training: str | TrainingFactory = TRAINING,
+    say: Say = lambda line: None,
+) -> SearchOutcome:
+    """Creates a study and searches.
+
+    Args:
+        search: Everything about the search.
+        space: What is searched.
+        fork_from: Name of a study in the same ``runs`` folder whose comparable trials are copied first.
+        market: The data; loaded as ``search.trainer.data`` says if not given.
+        training: What a trial runs, as ``module:name`` or itself.
+        say: Prints a line for the user.
+
+    Raises:
+        ConfigError: If the study exists, GPUs are missing, or a rule is broken; nothing has been started.
+    """
+    gpus = _checked_gpus(search, say)
+    search = with_absolute_paths(search)
+    directory = RunDirectory.of(search)
+    source_url = None if fork_from is None else study_url(search.runs, fork_from, search.storage)
+    with Interruption() as interruption, directory.driving(search.study):
+        _require_picklable(training)
+        data = market if market is not None else load_market(search)
+        definition = StudyDefinition.of(search, space, data.data_hash)
+        url = directory.storage_url(search)
+        storage = open_storage(url)
+        study = create(storage, search.study, definition, directory)
+        if source_url is not None and fork_from is not None:
+            say(fork(open_existing(source_url, fork_from), study, definition).message)
+        directory.write_search(search)
+        return _drive(search, space, study, storage, data, training, gpus, say, interruption)
+
+
+def resume(
+    search: SearchConfig,
+    space: SearchSpace | None = None,
+    *,
+    market: MarketData | None = None,
+    training: str | TrainingFactory = TRAINING,
+    say: Say = lambda line: None,
+) -> SearchOutcome:
+    """Goes on with a study until ``search.trials`` trials have ended; interrupted ones continue first.
+
+    Args:
+        search: As :func:`saved_search` returns it, or with other trials, concurrency, budget.
+        space: Compared with the study's; the study's own if not given.
+        market: The data; loaded if not given.
+        training: What a trial runs.
+        say: Prints a line for the user.
+
+    Raises:
+        ConfigError: If there is no such study, another process runs it, or its definition differs.
+    """
+    search = with_absolute_paths(search)
+    directory = RunDirectory.of(search)
+    url = directory.storage_url(search)
+    open_found(url, search.study)
+    with Interruption() as interruption, directory.driving(search.study):
+        storage = open_storage(url)
+        study = optuna.load_study(storage=storage, study_name=search.study)
+        mended = reconcile(study, storage).message
+        if mended is not None:
+            say(mended)
+        old = stored_definition(storage, search.study)
+        if space is not None:
+            require_same(search.study, old, StudyDefinition.of(search, space, old.data_hash))
+        if finished(study) >= search.trials:
+            return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
+        gpus = _checked_gpus(search, say)
+        data = market if market is not None else load_market(search)
+        require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
+        directory.write_search(search)
+        return _drive(search, old.space, study, storage, data, training, gpus, say, interruption)
+
+
+def saved_search(runs: str, study: str) -> SearchConfig:
+    """Reads the configuration that a study was last run with.
+
+    Raises:
+        ConfigError: If ``runs/study`` holds no search.
+    """
+    return RunDirectory((Path(runs) / study).absolute()).read_search()
+
+
+def study_url(runs: str, study: str, storage: str | None = None) -> str:
+    """Returns the storage of a study: as given, as its folder says, or the folder's own SQLite file."""
+    directory = RunDirectory((Path(runs) / study).absolute())
+    if storage is not None:
+        return storage
+    if directory.search_file.exists():
+        return directory.storage_url(directory.read_search())
+    return f"sqlite:///{directory.path / 'study.db'}"
+
+
+def with_absolute_paths(search: SearchConfig) -> SearchConfig:
+    """Makes ``runs`` and a data file's path absolute: trials run in other folders."""
+    data = search.trainer.data
+    path = Path(data.path).expanduser()
+    data = data.model_copy(update={"path": str(path.absolute()) if path.is_file() else data.path})
+    trainer = search.trainer.model_copy(update={"data": data})
+    runs = str(Path(search.runs).expanduser().absolute())
+    return search.model_copy(update={"trainer": trainer, "runs": runs})
+
+
+def load_market(search: SearchConfig) -> MarketData:
+    """Loads the data once, in the driver."""
+    from trainer.data import market
+
+    return market.load_market(search.trainer)
+
+
+def _checked_gpus(search: SearchConfig, say: Say) -> tuple[Gpu, ...]:
+    if search.gpus_per_trial == 0 or search.ray.address is not None:
+        return ()
+    gpus = visible_gpus()
+    check_gpus(search, gpus)
+    for gpu in gpus:
+        memory = "" if gpu.free_mib is None else f", {gpu.free_mib} MiB free"
+        say(f"GPU {gpu.name} {gpu.uuid}{memory}")
+    return gpus
+
+
+def _require_picklable(training: str | TrainingFactory) -> None:
+    if not isinstance(training, str):
+        from hpo.submission import require_picklable
+
+        require_picklable("training", training)
+
+
+def _drive(
+    search: SearchConfig,
+    space: SearchSpace,
+    study: optuna.Study,
+    storage: BaseStorage,
+    market: MarketData,
+    training: str | TrainingFactory,
+    gpus: tuple[Gpu, ...],
+    say: Say,
+    interruption: Interruption,
+) -> SearchOutcome:
+    from hpo.driver import Job, drive  # imports Ray, which a refused search need not wait for
+
+    return drive(Job(search, space, study, storage, market, training, gpus, say, interruption))

@@ -1,0 +1,120 @@
+"""A training without torch: its score is a known function of the parameters; it checkpoints every epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from trainer.config import TrainerConfig
+from trainer.errors import NonFiniteError
+from trainer.reports import EpochReport, FoldScore, LearningReport, WalkForwardScore
+
+LEARNING = LearningReport(1.0, 0.1, 0.2, 3.0, 0.0, 0, 0.0, 1e-4)
+
+
+@dataclass(frozen=True)
+class FakeMarket:
+    data_hash: str = "d" * 64
+    array: np.ndarray = field(default_factory=lambda: np.zeros(10))
+
+
+def fake_score(config: TrainerConfig, epoch: int) -> float:
+    return -abs(config.agent.iql_expectile_tau - 0.8) + 0.01 * epoch
+
+
+def fake_report(value: float, epoch: int, epochs: int, degenerate: tuple[str, ...] = ()) -> EpochReport:
+    folds = tuple(FoldScore(0, fold, value, True, 5 + fold, 0.1, 100, 3.0, False) for fold in range(3))
+    score = WalkForwardScore(value, 0.5, ((0, value),), 0.0, folds, 0, degenerate, 1.2)
+    return EpochReport(epoch, epochs, score, LEARNING, 0.01)
+
+
+class FakeTraining:
+    """Runs ``epoch_seconds`` an epoch; ``fail``, ``kill`` and ``log`` are files' names in the runs folder."""
+
+    def __init__(
+        self, config: TrainerConfig, market: FakeMarket, directory: Path, *, resume: bool = False
+    ) -> None:
+        self.config, self.market, self.directory = config, market, directory
+        self.reports: list[EpochReport] = []
+        if resume:
+            scores = json.loads((directory / "checkpoint.pt").read_text())
+            self.reports = [self._report(score, index + 1) for index, score in enumerate(scores)]
+
+    @property
+    def finished(self) -> bool:
+        return len(self.reports) >= self.config.training.epochs
+
+    def run_epoch(self) -> EpochReport:
+        epoch = len(self.reports) + 1
+        with (self.directory / "epochs.log").open("a") as log:
+            log.write(f"{epoch}\n")
+        time.sleep(self.epoch_seconds())
+        self.trouble(epoch)
+        report = self._report(fake_score(self.config, epoch), epoch)
+        self.reports.append(report)
+        self.save()
+        print("printed in epoch", epoch)
+        return report
+
+    def epoch_seconds(self) -> float:
+        return 0.0
+
+    def trouble(self, epoch: int) -> None:
+        pass
+
+    def save(self) -> None:
+        partial = self.directory / "checkpoint.partial"
+        partial.write_text(json.dumps([report.score.value for report in self.reports]))
+        partial.replace(self.directory / "checkpoint.pt")
+
+    def finish(self) -> None:
+        (self.directory / "weights.pt").write_text("weights")
+        (self.directory / "checkpoint.pt").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        pass
+
+    def _report(self, value: float, epoch: int) -> EpochReport:
+        return fake_report(value, epoch, self.config.training.epochs)
+
+
+class SlowTraining(FakeTraining):
+    def epoch_seconds(self) -> float:
+        return 0.4
+
+
+class NanTraining(FakeTraining):
+    def trouble(self, epoch: int) -> None:
+        raise NonFiniteError("TD error", 10 + epoch, 2)
+
+
+class OddFailing(FakeTraining):
+    """Trials with an odd number fail in their second epoch."""
+
+    def trouble(self, epoch: int) -> None:
+        if int(self.directory.name) % 2 and epoch == 2:
+            raise NonFiniteError("TD error", 7, 0)
+
+
+class KilledOnce(FakeTraining):
+    """The process of trial 0 kills itself after its second report, once."""
+
+    def trouble(self, epoch: int) -> None:
+        marker = self.directory / "killed"
+        if self.directory.name == "0000" and epoch == 3 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class AlwaysKilled(FakeTraining):
+    """The process of trial 0 always dies."""
+
+    def trouble(self, epoch: int) -> None:
+        if self.directory.name == "0000":
+            os.kill(os.getpid(), signal.SIGKILL)
