@@ -38,8 +38,7 @@ class FiniteGuard:
         finite = torch.stack([torch.isfinite(each).view(len(each), -1).all(1) for each in quantities])
         accept = finite.all(0)
         first_time = ~accept & (self.first_step == NEVER)
-        # argmin of booleans is not defined on every device; the first False of 0/1 integers is
-        quantity = finite.to(torch.uint8).argmin(0)
+        quantity = finite.long().cumprod(0).sum(0)  # how many are finite before the first that is not
         self.first_step.copy_(torch.where(first_time, step, self.first_step))
         self.first_quantity.copy_(torch.where(first_time, quantity, self.first_quantity))
         self.skipped += ~accept

@@ -37,7 +37,9 @@ def c51_loss(logits: Tensor, target: Tensor, weight: Tensor) -> C51Loss:
     log_probs = torch.log_softmax(logits, -1)
     mean_log_probs = log_probs.sum(2).mul_(1.0 / branches) if branches > 1 else log_probs[:, :, 0]
     cross_entropy = (target * mean_log_probs).sum(-1).neg_()
-    negative_entropy = torch.xlogy(target, target).sum(-1)  # 0 log 0 = 0
+    # 0 log 0 = 0: the smallest normal number keeps the logarithm finite
+    log_target = target.clamp_min(torch.finfo(target.dtype).tiny).log_()
+    negative_entropy = log_target.mul_(target).sum(-1)
     loss = (weight * cross_entropy).sum(1).mul_(1.0 / batch)
     probs = torch.softmax(logits, -1)
     scale = weight * (1.0 / (batch * branches))
