@@ -15,7 +15,6 @@ from trainer.data.bar_order import drop_duplicates, runs_backwards
 from trainer.data.bar_rules import mend
 from trainer.data.bars import Bars, Findings
 from trainer.data.cell_numbers import read_numbers
-from trainer.data.columns import ColumnRoles, assign_roles
 from trainer.data.csv_file import read_csv
 from trainer.data.local_time import to_utc
 from trainer.data.parquet_file import MAGIC, read_parquet
@@ -35,16 +34,18 @@ def load_file(config: DataConfig) -> Bars:
         DataError: Naming the column, the file line, the value and the fix.
     """
     table = _read_table(existing_file(config.path), config)
-    roles = assign_roles(table)
-    stamps = read_timestamps(table, roles, config)
+    stamps = read_timestamps(table, config)
     turned = runs_backwards(stamps.instant)
     order = slice(None, None, -1) if turned else slice(None)
     ordered = Stamps(stamps.instant[order], stamps.aware, stamps.unit)
     utc = to_utc(ordered, config.tz, table.source, table.place, table.line[order])
-    draft, notes = _draft(table, roles, config, stamps)
+    draft, notes = _draft(table, config, stamps)
     draft = replace(draft.take(order), timestamp=utc.instant)
     draft, duplicates = drop_duplicates(draft, naive=not stamps.aware and config.tz is None)
+    before = len(draft)
     draft, repairs = mend(draft, config.repair)
+    if repairs:
+        notes.append(f"data.repair = {config.repair}: {len(draft)} of {before} bars kept")
     draft, adjusted = use_adjusted(draft)
     if not config.allow_jumps:
         refuse_splits(draft)
@@ -107,10 +108,8 @@ def _read_table(path: Path, config: DataConfig) -> RawTable:
     return read_csv(path, config)
 
 
-def _draft(
-    table: RawTable, roles: ColumnRoles, config: DataConfig, stamps: Stamps
-) -> tuple[BarDraft, list[str]]:
-    notes = []
+def _draft(table: RawTable, config: DataConfig, stamps: Stamps) -> tuple[BarDraft, list[str]]:
+    notes, roles = [], table.roles
     volume = np.zeros(len(table.line))
     if roles.volume is not None:
         volume = read_numbers(table, roles.volume, whole=True)

@@ -55,6 +55,12 @@ def _check_repeat(draft: BarDraft, row: int, local: bool) -> None:
     lines = np.sort(draft.line[pair])
     where = f"{draft.place}s {lines[0]} and {lines[1]}"
     stamp = written(draft.timestamp[row])
+    if local and _may_be_fall_back(int(draft.timestamp[row])):
+        raise ConfigError(
+            "data.tz",
+            f"{draft.source}, {where}, column timestamp: {stamp} stands twice in a night in which clocks go "
+            f"back; {HINT}",
+        )
     for name, values in draft.values():
         earlier, later = values[pair[np.argsort(draft.line[pair])]]
         if earlier != later and not (np.isnan(earlier) and np.isnan(later)):
@@ -63,11 +69,6 @@ def _check_repeat(draft: BarDraft, row: int, local: bool) -> None:
                 f"{draft.source}, {where}, column {name}: {stamp} stands twice with {earlier} and "
                 f"{later}{hint}"
             )
-    if local and _may_be_fall_back(int(draft.timestamp[row])):
-        raise ConfigError(
-            "data.tz",
-            f"{draft.source}, {where}: {stamp} stands twice in a night in which clocks go back; {HINT}",
-        )
 
 
 def _may_be_fall_back(stamp: int) -> bool:

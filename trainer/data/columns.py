@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainer.data.raw_table import RawTable
 from trainer.errors import DataError
 
 # Earlier names win: an epoch number beats a written date, and a bar is labelled by its opening time.
@@ -33,11 +32,11 @@ TIMESTAMP_NAMES = (
     "unnamed: 0",
     "",
 )
-PRICE_NAMES = (
+PRICE_NAMES = (  # in the order in which a missing one is reported
+    ("close", ("close", "c", "close price")),
     ("open", ("open", "o", "open price")),
     ("high", ("high", "h", "high price")),
     ("low", ("low", "l", "low price")),
-    ("close", ("close", "c", "close price")),
 )
 ADJUSTED_NAMES = ("adj close", "adjclose", "adjusted close", "adj. close", "close adj")
 VOLUME_NAMES = ("volume", "vol", "vol.", "v", "tick volume", "tickvol")
@@ -70,60 +69,64 @@ def known_columns(names: Sequence[str]) -> int:
     return sum(normalised(name) in known for name in names)
 
 
-def assign_roles(table: RawTable) -> ColumnRoles:
+def assign_roles(written: Sequence[str], where: str, first_row: str | None) -> ColumnRoles:
     """Finds the columns by their names.
+
+    Args:
+        written: Column names as they stand in the file.
+        where: File, and line of the header if there is one.
+        first_row: Text of the first row below the header; None for Parquet.
 
     Raises:
         DataError: For a column that is missing or stands twice, with what was found and the likely fix.
     """
-    names = [normalised(name) for name in table.names]
-    where = table.source if table.header is None else f"{table.source}, line {table.header}"
+    names = [normalised(name) for name in written]
     found = []
     for wanted, group in PRICE_NAMES:
-        found.append(_unique(where, wanted, names, group, table))
+        column = _unique(where, written, group)
+        if column is None:
+            raise DataError(_missing(where, wanted, written, first_row))
+        found.append(column)
     timestamp = next((names.index(name) for name in TIMESTAMP_NAMES if name in names), None)
     if timestamp is None:
-        raise DataError(_missing(where, "timestamp", table))
+        raise DataError(_missing(where, "timestamp", written, first_row))
     if names.count(names[timestamp]) > 1 and names[timestamp]:
-        raise DataError(f"{where}: column {table.names[timestamp]} stands twice; remove one")
+        raise DataError(f"{where}: column {written[timestamp]} stands twice; remove one")
     clock = names.index("time") if names[timestamp] == "date" and "time" in names else None
     volume = next((names.index(name) for name in VOLUME_NAMES if name in names), None)
     if volume is None:
         volume = next((index for index, name in enumerate(names) if name.startswith("volume ")), None)
     adjusted = next((names.index(name) for name in ADJUSTED_NAMES if name in names), None)
-    opened, high, low, close = found
+    close, opened, high, low = found
     return ColumnRoles(timestamp, clock, opened, high, low, close, adjusted, volume)
 
 
-def _unique(where: str, wanted: str, names: list[str], group: tuple[str, ...], table: RawTable) -> int:
+def _unique(where: str, written: Sequence[str], group: tuple[str, ...]) -> int | None:
+    names = [normalised(name) for name in written]
     for name in group:
         if names.count(name) > 1:
-            raise DataError(f"{where}: column {name} stands twice in {list(table.names)}; remove one")
+            raise DataError(f"{where}: column {name} stands twice in {list(written)}; remove one")
         if name in names:
             return names.index(name)
-    raise DataError(_missing(where, wanted, table))
+    return None
 
 
-def _missing(where: str, wanted: str, table: RawTable) -> str:
-    message = f"{where}: column {wanted} not found; found {list(table.names)}; "
-    joined = table.names[0] if len(table.names) == 1 else ""
-    for delimiter in DELIMITERS:
-        if known_columns(joined.split(delimiter)) >= 2:
-            return message + _delimiter_hint(table, delimiter)
-    if table.place == "line" and len(table.names) > 1 and all(map(_looks_like_data, table.names)):
+def _missing(where: str, wanted: str, written: Sequence[str], first_row: str | None) -> str:
+    message = f"{where}: column {wanted} not found; found {list(written)}; "
+    for delimiter in DELIMITERS if first_row is not None else ():
+        if known_columns(max(written, key=len).split(delimiter)) >= 2:
+            return message + _delimiter_hint(first_row or "", delimiter)
+    if first_row is not None and len(written) > 1 and all(map(_looks_like_data, written)):
         return message + "this line looks like data: add a header, timestamp,open,high,low,close,volume"
-    near = difflib.get_close_matches(wanted, [normalised(name) for name in table.names], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(wanted, [normalised(name) for name in written], n=1, cutoff=0.6)
     if near:
-        written = next(name for name in table.names if normalised(name) == near[0])
-        return message + f"rename {written!r} to {wanted!r} if that is it"
+        candidate = next(name for name in written if normalised(name) == near[0])
+        return message + f"rename {candidate!r} to {wanted!r} if that is it"
     return message + f"add or rename a column to {wanted!r}"
 
 
-def _delimiter_hint(table: RawTable, delimiter: str) -> str:
-    # "," also separates the sample's own cells where it is the decimal sign, so the raw row is looked at
-    sample = str(table.columns[0][0].as_py())
-    commas = any(re.search(r"\d,\d", cell) for cell in sample.split(delimiter))
-    if commas:
+def _delimiter_hint(first_row: str, delimiter: str) -> str:
+    if delimiter != "," and re.search(r"\d,\d", first_row):
         return (
             f"looks {delimiter!r}-separated: set data.delimiter, data.decimal "
             f'(data.delimiter = {_quoted(delimiter)} and data.decimal = ",")'

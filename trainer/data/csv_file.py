@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.config import DataConfig
-from trainer.data.columns import known_columns
+from trainer.data.columns import assign_roles, known_columns
 from trainer.data.raw_table import RawTable, places
 from trainer.errors import ConfigError, DataError
 
@@ -32,15 +32,14 @@ def read_csv(path: Path, config: DataConfig) -> RawTable:
     header = _header_index(path, lines, delimiter)
     names = tuple(_cells(lines[header], delimiter))
     body = "\n".join(lines[header + 1 :])
+    roles = assign_roles(names, f"{path}, line {header + 1}", body.lstrip("\n").split("\n", 1)[0])
     if not body.strip():
         raise DataError(f"{path}, line {header + 1}: there is a header but no bar below it; add rows")
     columns, rows = _parse(path, body, header + 1, len(names), delimiter)
     notes = [f"skipped {header} leading line{'s' * (header > 1)}: {lines[0][:60]!r}"] if header else []
     decimal = config.decimal or "."
     dialect = f"CSV, delimiter {delimiter!r}, decimal {decimal!r}"
-    return RawTable(
-        str(path), names, columns, rows, "line", dialect, config.decimal, tuple(notes), header + 1
-    )
+    return RawTable(str(path), names, columns, rows, "line", dialect, roles, config.decimal, tuple(notes))
 
 
 def _delimiter(config: DataConfig) -> str:
@@ -110,8 +109,9 @@ def _parse(path: Path, body: str, offset: int, width: int, delimiter: str) -> tu
     if ragged:
         lines = np.array([row.number + offset for row in ragged], dtype=np.int64)
         raise DataError(_ragged_message(path, places("line", lines), ragged[0], delimiter))
-    number = np.arange(1, table.num_rows + len(skipped) + 1, dtype=np.int64)
-    line = np.setdiff1d(number, np.array([row.number for row in skipped], dtype=np.int64)) + offset
+    kept = np.ones(table.num_rows + len(skipped), dtype=bool)
+    kept[[row.number - 1 for row in skipped]] = False
+    line = np.flatnonzero(kept) + 1 + offset
     columns = [pc.utf8_trim_whitespace(table.column(key)) for key in keys]
     if table.num_rows and "\n" in (columns[-1][-1].as_py() or ""):
         raise DataError(f"{path}, line {line[-1]}: a quote is opened and never closed; close it")
@@ -125,6 +125,8 @@ def _parse(path: Path, body: str, offset: int, width: int, delimiter: str) -> tu
 
 
 def _ragged_message(path: Path, where: str, row: Any, delimiter: str) -> str:
+    if row.text.count('"') % 2:
+        return f"{path}, {where}: a quote is opened and never closed, in {row.text[:80]!r}; close it"
     hint = "make them equal"
     if delimiter == "," and re.search(r"\d,\d", row.text) and row.actual_columns > row.expected_columns:
         hint += ", or quote numbers that contain a comma"

@@ -39,8 +39,8 @@ def read_epoch(
         ConfigError: Naming ``data.timestamp_unit`` where the unit cannot be told, differs between rows,
             or leads outside 1900 to now + 2 days.
     """
-    exact = [_exact(cell) for cell in cells]
-    size = np.abs(np.array([float(value) for value in exact]))
+    exact = _exact(cells)
+    size = np.abs(np.array(exact, dtype=np.float64))
     unit = config.timestamp_unit or _by_magnitude(table, index, size, cells)
     scale = dict(NANOSECONDS)[unit]
     instants = [int(value * scale) for value in exact]
@@ -57,10 +57,14 @@ def read_epoch(
     return np.array(instants, dtype=np.int64), True, f"epoch {unit} ({source})"
 
 
-def _exact(cell: Any) -> int | Decimal:
+def _exact(cells: Sequence[Any]) -> list[int] | list[Decimal]:
     """Integers stay integers and fractions stay decimal: a float64 of nanoseconds is off by 128 of them."""
-    text = str(cell)
-    return int(text) if text.lstrip("+-").isdecimal() else Decimal(text)
+    if not isinstance(cells[0], float):
+        try:
+            return [int(cell) for cell in cells]
+        except ValueError:  # a fraction or an exponent in the text
+            pass
+    return [Decimal(str(cell)) for cell in cells]
 
 
 def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells: Sequence[Any]) -> Unit:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainer.data.columns import assign_roles
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
 
@@ -42,4 +43,5 @@ def read_parquet(path: Path) -> RawTable:
         line=np.arange(1, table.num_rows + 1, dtype=np.int64),
         place="row",
         dialect="Parquet",
+        roles=assign_roles(table.column_names, str(path), None),
     )

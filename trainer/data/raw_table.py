@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.data.columns import ColumnRoles
+
 SHOWN_LINES = 5  # how many bad lines a message lists
 
 
@@ -23,9 +25,9 @@ class RawTable:
         line: [N] int64, the file line of each row (CSV, the first line is 1) or the row number (Parquet).
         place: What ``line`` counts.
         dialect: How the file was read, for the summary.
+        roles: Which column is which.
         decimal: Decimal sign of text cells; None means a point, unasked.
         notes: Things that were understood, one sentence each.
-        header: File line of the header; None for Parquet.
     """
 
     source: str
@@ -34,9 +36,9 @@ class RawTable:
     line: NDArray[np.int64]
     place: Literal["line", "row"]
     dialect: str
+    roles: ColumnRoles
     decimal: Literal[".", ","] | None = None
     notes: tuple[str, ...] = ()
-    header: int | None = None
 
     def where(self, rows: Sequence[int] | NDArray[np.int64]) -> str:
         """Names rows by their place in the file: ``line 7`` or ``lines 3, 5 (2 in all)``."""

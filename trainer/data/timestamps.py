@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.config import DataConfig
-from trainer.data.columns import ColumnRoles
 from trainer.data.date_formats import propose_formats
 from trainer.data.epoch_numbers import EARLIEST, GRACE, read_epoch
 from trainer.data.raw_table import RawTable
@@ -44,7 +43,7 @@ class Stamps:
         return not self.aware and bool(np.all(self.instant % DAY_NS == 0))
 
 
-def read_timestamps(table: RawTable, roles: ColumnRoles, config: DataConfig) -> Stamps:
+def read_timestamps(table: RawTable, config: DataConfig) -> Stamps:
     """Reads the timestamp column, with the clock column where date and time stand apart.
 
     Raises:
@@ -53,28 +52,30 @@ def read_timestamps(table: RawTable, roles: ColumnRoles, config: DataConfig) -> 
     """
     import pyarrow as pa
 
-    column = table.columns[roles.timestamp]
+    column = table.columns[table.roles.timestamp]
     kind = column.type
     if column.null_count:
         rows = np.flatnonzero(column.is_null().to_numpy())
-        raise DataError(f"{_where(table, roles, rows)}: the timestamp is empty; fill it or remove the row")
+        raise DataError(f"{_where(table, rows)}: the timestamp is empty; fill it or remove the row")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        stamps = _from_instants(table, roles, column)
+        stamps = _from_instants(table, column)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        stamps = Stamps(*read_epoch(table, roles.timestamp, column.to_pylist(), config))
+        stamps = Stamps(*read_epoch(table, table.roles.timestamp, column.to_pylist(), config))
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        stamps = _from_text(table, roles, config)
+        stamps = _from_text(table, config)
     else:
-        raise DataError(f"{table.source}: column {table.names[roles.timestamp]} holds {kind}, not timestamps")
-    _check_range(table, roles, stamps)
+        raise DataError(
+            f"{table.source}: column {table.names[table.roles.timestamp]} holds {kind}, not timestamps"
+        )
+    _check_range(table, stamps)
     return stamps
 
 
-def _where(table: RawTable, roles: ColumnRoles, rows: Any) -> str:
-    return f"{table.source}, {table.where(rows)}, column {table.names[roles.timestamp]}"
+def _where(table: RawTable, rows: Any) -> str:
+    return f"{table.source}, {table.where(rows)}, column {table.names[table.roles.timestamp]}"
 
 
-def _from_instants(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
+def _from_instants(table: RawTable, column: Any) -> Stamps:
     import pyarrow as pa
 
     zone = column.type.tz if pa.types.is_timestamp(column.type) else None
@@ -82,29 +83,29 @@ def _from_instants(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
         instant = column.cast(pa.timestamp("ns", tz=zone)).cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         raise DataError(
-            f"{table.source}, column {table.names[roles.timestamp]}: a date is outside 1900 to now + 2 days; "
-            "mend the column"
+            f"{table.source}, column {table.names[table.roles.timestamp]}: a date is outside 1900 to now + "
+            "2 days; mend the column"
         ) from None
     return Stamps(np.array(instant), zone is not None, f"{column.type}")
 
 
-def _from_text(table: RawTable, roles: ColumnRoles, config: DataConfig) -> Stamps:
+def _from_text(table: RawTable, config: DataConfig) -> Stamps:
     import pyarrow.compute as pc
 
-    column = table.columns[roles.timestamp]
+    column = table.columns[table.roles.timestamp]
     empty = np.flatnonzero(pc.equal(column, "").to_numpy())
     if len(empty):
-        raise DataError(f"{_where(table, roles, empty)}: the timestamp is empty; fill it or remove the row")
-    if roles.clock is not None:
-        column = _with_clock(column, table.columns[roles.clock])
+        raise DataError(f"{_where(table, empty)}: the timestamp is empty; fill it or remove the row")
+    if table.roles.clock is not None:
+        column = _with_clock(column, table.columns[table.roles.clock])
     if config.date_format is not None:
-        return _by_format(table, roles, column, config.date_format)
+        return _by_format(table, column, config.date_format)
     numeric = pc.match_substring_regex(column, r"^[+-]?\d+([.,]\d*)?([eE][+-]?\d+)?$").to_numpy()
     compact = pc.match_substring_regex(column, r"^(19|20)\d{6}$").to_numpy()
     if numeric.all() and not (compact.all() and config.timestamp_unit is None):
         cells = pc.replace_substring(column, ",", ".").to_pylist()
-        return Stamps(*read_epoch(table, roles.timestamp, cells, config))
-    return _iso(table, roles, column)
+        return Stamps(*read_epoch(table, table.roles.timestamp, cells, config))
+    return _iso(table, column)
 
 
 def _with_clock(date: Any, clock: Any) -> Any:
@@ -122,7 +123,7 @@ def _with_clock(date: Any, clock: Any) -> Any:
     return pc.binary_join_element_wise(date, pc.replace_substring_regex(clock, r"^(\d):", r"0\1:"), " ")
 
 
-def _iso(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
+def _iso(table: RawTable, column: Any) -> Stamps:
     import pandas as pd
     import pyarrow.compute as pc
 
@@ -135,17 +136,17 @@ def _iso(table: RawTable, roles: ColumnRoles, column: Any) -> Stamps:
     parsed = pd.to_datetime(pd.Series(cells), format="ISO8601", utc=True, errors="coerce")
     bad = np.flatnonzero(parsed.isna().to_numpy() | ~shaped)
     if len(bad):
-        raise _unreadable(table, roles, bad, column.take(bad[:1])[0].as_py(), cells)
+        raise _unreadable(table, bad, column.take(bad[:1])[0].as_py(), cells)
     if aware.any() and not aware.all():
         row = np.flatnonzero(aware != aware[0])[:1]
         raise DataError(
-            f"{_where(table, roles, row)}: {cells[int(row[0])]!r} and {cells[0]!r} differ in that one has an "
+            f"{_where(table, row)}: {cells[int(row[0])]!r} and {cells[0]!r} differ in that one has an "
             "offset from UTC and the other has none; give all of them one form"
         )
-    return Stamps(_nanoseconds(table, roles, parsed), bool(aware.all()), "ISO dates")
+    return Stamps(_nanoseconds(table, parsed), bool(aware.all()), "ISO dates")
 
 
-def _by_format(table: RawTable, roles: ColumnRoles, column: Any, date_format: str) -> Stamps:
+def _by_format(table: RawTable, column: Any, date_format: str) -> Stamps:
     import pandas as pd
 
     cells = column.to_pylist()
@@ -160,24 +161,24 @@ def _by_format(table: RawTable, roles: ColumnRoles, column: Any, date_format: st
         fix = f"; set {fitting[0].line}" if fitting else "; mend the cell or the format"
         raise ConfigError(
             "data.date_format",
-            f"{_where(table, roles, bad)}: {cells[int(bad[0])]!r} does not match {date_format!r}{fix}",
+            f"{_where(table, bad)}: {cells[int(bad[0])]!r} does not match {date_format!r}{fix}",
         )
-    return Stamps(_nanoseconds(table, roles, parsed), aware, f"dates as {date_format}")
+    return Stamps(_nanoseconds(table, parsed), aware, f"dates as {date_format}")
 
 
-def _nanoseconds(table: RawTable, roles: ColumnRoles, parsed: Any) -> Nanoseconds:
+def _nanoseconds(table: RawTable, parsed: Any) -> Nanoseconds:
     year = parsed.dt.year.to_numpy()
     bad = np.flatnonzero((year < 1900) | (year > 2200))
     if len(bad):
-        raise _outside(table, roles, bad, str(parsed.iloc[int(bad[0])]))
+        raise _outside(table, bad, str(parsed.iloc[int(bad[0])]))
     naive = parsed.dt.tz_localize(None) if parsed.dt.tz is not None else parsed
     return np.array(naive.to_numpy().astype("datetime64[ns]").astype(np.int64))
 
 
 def _unreadable(
-    table: RawTable, roles: ColumnRoles, bad: NDArray[np.int64], cell: str, cells: list[str]
+    table: RawTable, bad: NDArray[np.int64], cell: str, cells: list[str]
 ) -> ConfigError | DataError:
-    where = _where(table, roles, bad)
+    where = _where(table, bad)
     proposals = propose_formats(cells)
     if len(proposals) > 1:
         ways = " or ".join(f"{proposal.line} ({proposal.reading})" for proposal in proposals[:2])
@@ -193,17 +194,17 @@ def _unreadable(
     return DataError(f"{where}: {cell!r} is not a date; mend the cell, or set data.date_format")
 
 
-def _check_range(table: RawTable, roles: ColumnRoles, stamps: Stamps) -> None:
+def _check_range(table: RawTable, stamps: Stamps) -> None:
     latest = time.time_ns() + GRACE
     bad = np.flatnonzero((stamps.instant < EARLIEST) | (stamps.instant > latest))
     if len(bad):
-        raise _outside(table, roles, bad, written(stamps.instant[bad[0]]))
+        raise _outside(table, bad, written(stamps.instant[bad[0]]))
 
 
-def _outside(table: RawTable, roles: ColumnRoles, bad: NDArray[np.int64], read: str) -> DataError:
-    cell = table.columns[roles.timestamp][int(bad[0])].as_py()
+def _outside(table: RawTable, bad: NDArray[np.int64], read: str) -> DataError:
+    cell = table.columns[table.roles.timestamp][int(bad[0])].as_py()
     return DataError(
-        f"{_where(table, roles, bad)}: {cell} reads as {read}, outside 1900 to now + 2 days; mend the cell, "
+        f"{_where(table, bad)}: {cell} reads as {read}, outside 1900 to now + 2 days; mend the cell, "
         "or set data.timestamp_unit (epoch numbers) or data.date_format (dates)"
     )
 
