@@ -60,12 +60,15 @@ def build_parser() -> argparse.ArgumentParser:
         prog="foxtune",
         description="Search hyperparameters of reinforcement-learned trading, scored by walk-forward Sharpe.",
         epilog="foxtune COMMAND --help explains a command.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"foxtune {_version()}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        subparser = subparsers.add_parser(command.name, help=command.summary, description=command.summary)
+        subparser = subparsers.add_parser(
+            command.name, help=command.summary, description=command.summary, allow_abbrev=False
+        )
         subparser.add_argument(
             "--debug", action="store_true", dest="debug_late", help="show the traceback of an error"
         )

@@ -1,0 +1,86 @@
+"""Flags become assignments; values keep their text until the key's type reads them."""
+
+from argparse import ArgumentParser
+
+import pytest
+
+from hpo.commands.config_flags import (
+    SEARCH_FLAGS,
+    TRAINING_FLAGS,
+    add_flags,
+    assignments,
+    effective_from,
+    parse_duration,
+    parse_value,
+)
+from hpo.effective_config import known_keys
+from trainer.errors import ConfigError
+
+FLAGS = TRAINING_FLAGS + SEARCH_FLAGS
+
+
+def parsed(*words):
+    parser = ArgumentParser()
+    add_flags(parser, FLAGS)
+    return parser.parse_args(words)
+
+
+def test_every_flag_sets_keys_that_exist():
+    assert {key for flag in FLAGS for key in flag.keys} <= set(known_keys())
+
+
+def test_the_flags_of_a_search_reach_their_keys():
+    words = (
+        "--data x.csv --space full --trials 9 --seeds 2 --folds 4 --epochs 6 --study s --storage journal:s.log "
+        "--concurrent 3 --gpus-per-trial 0 --time-budget 30m --seed 7 --backend reference"
+    )
+    config = effective_from(parsed(*words.split()), FLAGS).config
+    assert (config.space, config.trials, config.study, config.storage) == ("full", 9, "s", "journal:s.log")
+    assert (config.concurrent, config.resources.gpu, config.time_budget, config.seed) == (3, 0.0, 1800.0, 7)
+    trainer = config.trainer
+    assert (trainer.data.path, trainer.walk_forward.folds) == ("x.csv", 4)
+    assert (trainer.training.seeds, trainer.training.epochs, trainer.training.seed) == (2, 6, 7)
+    assert trainer.training.backend == "reference"
+
+
+def test_set_comes_after_the_short_flags():
+    config = effective_from(parsed("--set", "trials=4", "--trials", "3"), FLAGS).config
+    assert config.trials == 4
+
+
+def test_an_empty_value_unsets_a_key(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text('[data]\ntz = "UTC"\n')
+    config = effective_from(parsed("--config", str(file), "--set", "data.tz="), FLAGS).config
+    assert config.trainer.data.tz is None
+
+
+def test_a_value_may_hold_an_equals_sign():
+    (assignment,) = assignments(parsed("--set", "date_format=%Y=%m"), FLAGS)
+    assert assignment.value == "%Y=%m"
+
+
+@pytest.mark.parametrize("text", ["gamma", "=3", " =3"])
+def test_a_set_without_key_and_value_is_refused(text):
+    with pytest.raises(ConfigError, match=r"--set: must have the form section\.key=value"):
+        assignments(parsed("--set", text), FLAGS)
+
+
+def test_a_list_is_read_as_toml():
+    assert parse_value("trunk_widths", "[64, 32]") == (64, 32)
+    with pytest.raises(ConfigError, match="trunk_widths: must be a list"):
+        parse_value("trunk_widths", "[64, 32")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("45", 45.0)],
+)
+def test_durations_are_read_in_seconds(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "0s", "0", "-5m", "30 m", "30min", "half an hour"])
+def test_anything_else_is_not_a_duration(text):
+    with pytest.raises(ConfigError, match="--time-budget: must be a duration like 90s, 30m or 2h"):
+        parse_duration(text)

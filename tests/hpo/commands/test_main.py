@@ -1,0 +1,76 @@
+"""The entry point: exit codes, one line per error, quick help."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hpo.__main__
+from hpo.__main__ import main
+from hpo.commands import COMMANDS
+from hpo.commands.command import Command
+from trainer.errors import ConfigError
+
+
+def test_every_promised_command_is_there():
+    assert [command.name for command in COMMANDS] == [
+        "tune",
+        "resume",
+        "train",
+        "replay",
+        "report",
+        "dashboard",
+        "spaces",
+        "config",
+        "check",
+        "doctor",
+    ]
+
+
+def test_python_dash_m_is_the_same_program():
+    answer = subprocess.run(
+        [sys.executable, "-m", "hpo", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert all(f"\n    {command.name}" in answer for command in COMMANDS)
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_every_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+    assert caught.value.code == 0
+    assert f"foxtune {name}" in capsys.readouterr().out
+
+
+def test_a_user_error_is_one_line_on_stderr_and_exit_code_two(capsys):
+    assert main(["config", "--set", "gama=1"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "foxtune: error: gama: unknown key in --set; the nearest known one is agent.gamma\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "argv", [["--debug", "config", "--set", "gama=1"], ["config", "--debug", "--set", "gama=1"]]
+)
+def test_debug_before_or_after_the_command_lets_the_error_through(argv):
+    with pytest.raises(ConfigError):
+        main(argv)
+
+
+def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
+    def interrupted(arguments, context):
+        raise KeyboardInterrupt
+
+    stopping = Command("stop", "is interrupted", lambda parser: None, interrupted)
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping,))
+    assert main(["stop"]) == 130
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_an_abbreviated_flag_is_refused(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["config", "--trial", "3"])
+    assert caught.value.code == 2
+    assert "unrecognized arguments: --trial" in capsys.readouterr().err
