@@ -11,6 +11,7 @@ from trainer.errors import ConfigError
 from trainer.hindsight import relabel
 from trainer.hyperparameters import STRATEGIES, Hyperparameters
 from trainer.layout import FeatureTable, StateLayout
+from trainer.reference.philox import Purpose, draw
 from trainer.reference.prioritised_sample import strata
 from trainer.replay import ReplayBuffer, Sample
 from trainer.transitions import Batch, Collection
@@ -112,6 +113,13 @@ def test_episode_and_random_take_every_achieved_goal_equally_often(strategy, slo
     goal, _ = goals(one_episode(hyper), hyper, slot, 30_000)
     assert counts(goal).keys() == {1.0, 2.0, 3.0}
     assert all(abs(number - 10_000) <= 245 for number in counts(goal).values())
+
+
+def test_a_donor_is_decided_by_the_first_word_of_the_donor_purpose_of_its_row():
+    hyper = hyperparameters(her_strategy="random")
+    goal, _ = goals(one_episode(hyper), hyper, 0, 40, step=6)
+    word = draw(keys_of(1), Purpose.DONOR, torch.tensor(6), torch.arange(40))[..., 0]
+    assert goal.tolist() == [[1.0 + (each * 3 >> 32) for each in word[0].tolist()]]
 
 
 def wrapped_ring(hyper):

@@ -217,6 +217,8 @@ def test_a_resumed_replay_continues_bit_for_bit():
     resumed = ReplayBuffer(2, 20, LAYOUT, torch.float32, CPU)
     resumed.insert(collection_of(2, 4, 5, seed=9), hyper)  # leftovers that must vanish
     resumed.load_state_dict(replay.state_dict())
+    assert torch.equal(resumed.priority, replay.priority)
+    assert torch.equal(resumed.mass, replay.mass)
     for seed in range(4):
         for each in (replay, resumed):
             each.insert(collection_of(2, 2, 4, seed), hyper)
