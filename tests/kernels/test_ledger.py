@@ -286,3 +286,10 @@ def test_flat_bars_return_exactly_zero_whatever_the_market_does():
     move = torch.tensor([0.3, -0.7, 5.0], dtype=F64)
     settled = settle(flat((3,)), zero, move / 2, move, None, zero + 0.01)
     assert torch.equal(settled.bar_return, zero)
+
+
+def test_a_closed_position_leaves_no_entry_price_behind():
+    zero = torch.zeros(1, dtype=F64)
+    account = settle(flat(), zero + 1, zero + 0.01, zero + 0.02, None, zero).account
+    assert account.entry.item() == pytest.approx(1.01 / 1.02 - 1, abs=1e-15)
+    assert settle(account, zero, zero + 0.01, zero + 0.02, None, zero).account.entry.item() == 0.0

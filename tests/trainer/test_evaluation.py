@@ -211,3 +211,19 @@ def test_outcomes_carry_seed_and_fold_in_stack_order(random_market, make_setup, 
     ]
     with pytest.raises(ValueError, match="longer"):
         evaluation.outcomes([Member(3, 0)])
+
+
+def test_a_short_window_at_the_end_of_the_data_waits_for_a_longer_one_on_its_last_bar(
+    random_market, make_setup, constant_policy
+):
+    setup = make_setup(random_market(80), [Fold(0, 38, 40, 70), Fold(0, 38, 76, 80)])
+    rows = []
+
+    def policy(state):
+        rows.append(state[1, 0, 8:].clone())
+        return constant_policy(BUY, 0, 2)(state)
+
+    results = walk(setup, policy)
+    assert [result.returns.size for result in results] == [29, 3]
+    assert all(torch.equal(row, rows[2]) for row in rows[2:])
+    assert not torch.equal(rows[1], rows[2])

@@ -262,3 +262,15 @@ def test_an_episode_under_difference_returns_starts_at_the_capital(make_market, 
     result = environment.step(act(environment, BUY, 0, 2), 2)
     growth = torch.where(falls, math.log(0.6), math.log(1.4)).double() / (sigma * math.sqrt(8))
     assert torch.allclose(result.next_prefix[..., 1], growth, atol=1e-9)
+
+
+def test_a_late_restart_may_start_wherever_the_rest_of_the_lane_fits(make_market, make_setup):
+    # 9 rows and 8 bars: the lane itself can start at row 0 alone. Every bar ruins a short position.
+    setup = make_setup(make_market(2.0 ** np.arange(30)), [Fold(0, 9, 11, 30)], episodes=512)
+    environment = setup.environment
+    environment.begin_lanes()
+    assert environment.observation().row.unique().tolist() == [0]
+    for position in range(8):
+        result = environment.step(act(environment, SELL, 0, 2), position)
+        assert bool(result.terminated.all())
+        assert environment.observation().row.unique().tolist() == list(range(position + 2))
