@@ -59,7 +59,7 @@ def read_epoch(
 
 def _exact(cells: Sequence[Any]) -> list[int] | list[Decimal]:
     """Integers stay integers and fractions stay decimal: a float64 of nanoseconds is off by 128 of them."""
-    if not isinstance(cells[0], float):
+    if isinstance(cells[0], int | str):
         try:
             return [int(cell) for cell in cells]
         except ValueError:  # a fraction or an exponent in the text

@@ -56,7 +56,7 @@ _MAKERS: tuple[Callable[[int, int], MarketData], ...] = (known_answer, no_signal
 
 def is_synthetic(path: str) -> bool:
     """Whether ``data.path`` names a synthetic market."""
-    return path.startswith(PREFIX) or path in {maker.__name__ for maker in _MAKERS}
+    return path.startswith(PREFIX) or path.split(":")[0] in {maker.__name__ for maker in _MAKERS}
 
 
 def synthetic_market(path: str, override: float | None = None, returns: Returns = "percent") -> MarketData:

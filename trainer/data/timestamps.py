@@ -54,8 +54,8 @@ def read_timestamps(table: RawTable, config: DataConfig) -> Stamps:
 
     column = table.columns[table.roles.timestamp]
     kind = column.type
-    if column.null_count:
-        rows = np.flatnonzero(column.is_null().to_numpy())
+    rows = np.flatnonzero(column.is_null(nan_is_null=True).to_numpy())
+    if len(rows):
         raise DataError(f"{_where(table, rows)}: the timestamp is empty; fill it or remove the row")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         stamps = _from_instants(table, column)

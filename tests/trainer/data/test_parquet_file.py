@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trainer.config import DataConfig
+from trainer.data.sources import load_bars
+from trainer.errors import DataError
+
+START = 1_704_085_200_000_000_000  # 2024-01-01T05:00Z, midnight in New York
+
+
+@pytest.fixture
+def frame():
+    index = pd.date_range("2024-01-01", periods=5, freq="h", tz="America/New_York", name="Date")
+    return pd.DataFrame(
+        {name: np.arange(5) + 10.0 for name in ("Open", "High", "Low", "Close", "Volume")}, index=index
+    )
+
+
+@pytest.fixture
+def reread(tmp_path):
+    def build(frame, name="bars.parquet", **keys):
+        frame.to_parquet(tmp_path / name)
+        return load_bars(DataConfig(path=str(tmp_path / name), **keys))
+
+    return build
+
+
+@pytest.mark.parametrize("name", ["bars.parquet", "bars.dat"])
+def test_a_zoned_index_is_the_timestamp_whatever_the_extension(frame, reread, name):
+    bars = reread(frame, name)
+    assert bars.timestamp[0] == START
+    assert bars.close.tolist() == [10, 11, 12, 13, 14]
+
+
+def test_a_naive_index_is_local_under_a_zone(frame, reread):
+    frame.index = frame.index.tz_localize(None).rename(None)
+    assert reread(frame, tz="America/New_York").timestamp[0] == START
+    assert reread(frame).timestamp[0] == START - 5 * 3600 * 10**9
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64", "str"])
+def test_epoch_numbers_of_any_type_are_read(frame, reread, kind):
+    seconds = (START // 10**9 + 3600 * np.arange(5)).astype(np.int64)
+    bars = reread(frame.reset_index(drop=True).assign(timestamp=seconds).astype({"timestamp": kind}))
+    assert bars.timestamp.tolist() == [START + hour * 3600 * 10**9 for hour in range(5)]
+
+
+def test_dates_without_a_time_are_midnights(frame, reread):
+    days = [stamp.date() for stamp in pd.date_range("2024-01-01", periods=5)]
+    assert (
+        np.diff(reread(frame.reset_index(drop=True).assign(date=days)).timestamp).tolist()
+        == [86400 * 10**9] * 4
+    )
+
+
+def test_an_empty_cell_is_named_by_its_row(frame, reread):
+    frame.iloc[2, 3] = np.nan
+    with pytest.raises(DataError, match="close is empty at row 3"):
+        reread(frame)
+
+
+def test_an_empty_timestamp_is_named_by_its_row(frame, reread):
+    flat = frame.reset_index()
+    flat.loc[3, "Date"] = pd.NaT
+    with pytest.raises(DataError, match="row 4, column Date: the timestamp is empty"):
+        reread(flat)
+
+
+def test_a_column_of_truth_values_is_no_price(frame, reread):
+    with pytest.raises(DataError, match="column Open holds bool"):
+        reread(frame.assign(Open=True))
+
+
+def test_text_prices_are_read_as_in_a_csv(frame, reread):
+    assert reread(frame.astype({"Close": "str"})).close.tolist() == [10, 11, 12, 13, 14]
