@@ -274,3 +274,9 @@ def test_a_late_restart_may_start_wherever_the_rest_of_the_lane_fits(make_market
         result = environment.step(act(environment, SELL, 0, 2), position)
         assert bool(result.terminated.all())
         assert environment.observation().row.unique().tolist() == list(range(position + 2))
+
+
+def test_a_branch_of_more_actions_than_a_byte_can_tell_apart_is_refused():
+    TrainerConfig().with_overrides({"actions_per_branch": (256, 3)})
+    with pytest.raises(ConfigError, match=r"environment.actions_per_branch: .* 256 .*\(3, 257\)"):
+        TrainerConfig().with_overrides({"actions_per_branch": (3, 257)})

@@ -25,6 +25,8 @@ from trainer.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MOST_ACTIONS = 256  # actions are stored as one byte
+
 
 class TrainerConfig(Section):
     """The effective configuration of one training (all folds x seeds of it)."""
@@ -56,6 +58,12 @@ class TrainerConfig(Section):
             )
         if not environment.actions_per_branch:
             raise ConfigError("environment.actions_per_branch", "at least one branch is needed, but got ()")
+        if max(environment.actions_per_branch) > MOST_ACTIONS:
+            raise ConfigError(
+                "environment.actions_per_branch",
+                f"a branch may have at most {MOST_ACTIONS} actions, but got {environment.actions_per_branch}; "
+                "lower its largest value",
+            )
         return self
 
     @classmethod
