@@ -1,0 +1,78 @@
+"""What all charts share: look, size, and drawing no more points than a screen shows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+INK = "#1f2933"
+GRID = "#e4e7eb"
+POLICY = ("#0b6e99", "#b4540a", "#5b7f2b", "#7d4aa5", "#a3274f", "#00796b", "#8d6e00", "#4057b5")
+MARKET = "#9aa5b1"
+STATE_COLOURS = {"COMPLETE": "#0b6e99", "PRUNED": "#c98a1b", "FAIL": "#b42318", "RUNNING": "#5b7f2b"}
+
+
+def figure(height_title: str, vertical: str, horizontal: str = "") -> go.Figure:
+    """An empty chart in the page's look; axis titles carry the units."""
+    chart = go.Figure()
+    axis = {"gridcolor": GRID, "zerolinecolor": MARKET, "linecolor": GRID, "automargin": True}
+    chart.update_layout(
+        template=None,
+        title={
+            "text": height_title,
+            "font": {"size": 15},
+            "x": 0,
+            "xref": "paper",
+            "y": 0.98,
+            "yanchor": "top",
+        },
+        font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        paper_bgcolor="white",
+        plot_bgcolor="white",
+        margin={"l": 8, "r": 12, "t": 64, "b": 8},
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+        hovermode="closest",
+        xaxis={**axis, "title": {"text": horizontal}},
+        yaxis={**axis, "title": {"text": vertical}},
+    )
+    return chart
+
+
+def to_html(chart: go.Figure, identity: str, height: int = 380) -> str:
+    """A chart as a fragment that fills its container's width; the library must be on the page."""
+    fragment: str = chart.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        include_mathjax=False,
+        div_id=identity,
+        default_width="100%",
+        default_height=f"{height}px",
+        config={"responsive": True, "displaylogo": False, "displayModeBar": False},
+    )
+    return f'<div class="chart">{fragment}</div>'
+
+
+def thinned(values: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.int64]:
+    """Indices [at most ``points`` + 2] that keep the first, the last, and every stretch's extremes."""
+    if values.size <= points:
+        return np.arange(values.size)
+    edges = np.linspace(0, values.size, max(points // 2, 1) + 1).astype(np.int64)
+    kept = {0, values.size - 1}
+    for start, stop in itertools.pairwise(edges):
+        part = values[start:stop]
+        kept.update((int(start + part.argmin()), int(start + part.argmax())))
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def dates(nanoseconds: npt.NDArray[np.int64]) -> list[str]:
+    """ISO times to the second, UTC."""
+    return [str(moment) for moment in nanoseconds.astype("datetime64[ns]").astype("datetime64[s]")]
+
+
+def rounded(values: npt.NDArray[np.float64] | Sequence[float]) -> list[float]:
+    """Six significant digits: a chart needs no more and the file stays small."""
+    return [float(f"{value:.6g}") for value in values]

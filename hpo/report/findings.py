@@ -1,0 +1,250 @@
+"""The statistics of the best trial, computed once and shown in several places."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hpo.report.records import StudyRecord, TrialRecord
+from hpo.report.trial_matrix import TrialMatrix, trial_matrix
+from trainer.evaluation_file import EvaluationRows
+from trainer.reports import WalkForwardScore
+from trainer.statistics.backtest_length import minimum_backtest_length
+from trainer.statistics.backtest_overfitting import Overfitting, backtest_overfitting
+from trainer.statistics.bootstrap import Interval, sharpe_interval
+from trainer.statistics.deflated_sharpe import (
+    deflated_sharpe,
+    deflation_threshold,
+    effective_trials,
+    mean_correlation,
+)
+from trainer.statistics.drawdown import max_drawdown
+from trainer.statistics.moments import Moments, moments
+from trainer.statistics.probabilistic_sharpe import probabilistic_sharpe
+from trainer.statistics.sharpe import annualised_sharpe, has_spread
+from trainer.statistics.sharpe_inference import autocorrelations, eta
+from trainer.statistics.superior_predictive_ability import SuperiorAbility, superior_predictive_ability
+from trainer.statistics.track_record import minimum_track_record
+
+OVERFITTING_BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Performance:
+    """What a series of bar returns earned; means over seeds for a policy.
+
+    Attributes:
+        sharpe: Annualised; None where not defined.
+        total_return: Compounded, 0.01 = 1 %.
+        drawdown: Deepest drawdown, <= 0.
+    """
+
+    sharpe: float | None
+    total_return: float
+    drawdown: float
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything the page says about the winner; None = not defined or not on record.
+
+    Attributes:
+        score: The winner's walk-forward score.
+        ratio: Its annualised walk-forward Sharpe ratio, mean over seeds.
+        periods_per_year: Bars per year.
+        started: N, trials started.
+        policy: What the winner earned out of sample.
+        benchmark: What buy and hold earned on the same bars.
+        shape: Moments of its bar returns, mean over seeds.
+        interval: 95 % bootstrap interval of the annualised ratio, mean over seeds.
+        serial_ratio: Annualised ratio with Lo's eta(q) in place of the square root.
+        probability: Probabilistic Sharpe ratio against 0.
+        deflated: Deflated Sharpe ratio at N.
+        luck: Annualised Sharpe ratio that the best of N worthless trials would show.
+        effective: Effective number of trials.
+        deflated_effective: Deflated Sharpe ratio at that number.
+        track_record_years: Minimum track record for 95 %, years.
+        backtest_years: Minimum backtest length for N trials and a ratio of 1, years.
+        overfitting: PBO over the COMPLETE trials.
+        over_cash: Superior predictive ability against cash.
+        over_holding: Superior predictive ability against buy and hold.
+    """
+
+    score: WalkForwardScore
+    ratio: float
+    periods_per_year: float
+    started: int
+    policy: Performance | None
+    benchmark: Performance | None
+    shape: Moments | None
+    interval: Interval | None
+    serial_ratio: float | None
+    probability: float | None
+    deflated: float | None
+    luck: float | None
+    effective: float | None
+    deflated_effective: float | None
+    track_record_years: float | None
+    backtest_years: float
+    overfitting: Overfitting | None
+    over_cash: SuperiorAbility | None
+    over_holding: SuperiorAbility | None
+
+
+def find(study: StudyRecord, best: TrialRecord, rows: EvaluationRows | None) -> Findings | None:
+    """Computes the findings about ``best``; None if the study keeps no score of it or no bars were scored.
+
+    Args:
+        study: All trials.
+        best: The winner, COMPLETE.
+        rows: Its out-of-sample bars, or None: then what needs them is None.
+    """
+    score = best.score
+    if score is None or score.years <= 0:
+        return None
+    bars = _bars_of_a_seed(score)
+    year = bars / score.years
+    ratio = _mean_ratio(score)
+    seeds = [] if rows is None else _seed_returns(rows)
+    shape = _mean_shape(seeds)
+    matrix = None if rows is None else trial_matrix(study, rows)
+    variance = _ratio_variance(study)
+    rho = None if matrix is None else mean_correlation(matrix.returns)
+    effective = None if rho is None else effective_trials(study.started, rho)
+    per_bar = ratio / math.sqrt(year)
+    record = None if shape is None else minimum_track_record(per_bar, shape)
+    return Findings(
+        score=score,
+        ratio=ratio,
+        periods_per_year=year,
+        started=study.started,
+        policy=_mean_performance(seeds, year),
+        benchmark=None if rows is None or not seeds else _performance(_first_seed(rows).benchmark, year),
+        shape=shape,
+        interval=_mean_interval(seeds, year),
+        serial_ratio=_serial_ratio(seeds, year),
+        probability=None if shape is None else probabilistic_sharpe(per_bar, bars, shape),
+        deflated=_deflated(per_bar, bars, shape, variance, study.started),
+        luck=_luck(variance, study.started, year),
+        effective=effective,
+        deflated_effective=_deflated(per_bar, bars, shape, variance, effective),
+        track_record_years=None if record is None else record / year,
+        backtest_years=minimum_backtest_length(max(study.started, 1)),
+        overfitting=_overfitting(matrix),
+        over_cash=_superior(matrix, against_market=False),
+        over_holding=_superior(matrix, against_market=True),
+    )
+
+
+def _bars_of_a_seed(score: WalkForwardScore) -> int:
+    totals: dict[int, int] = {}
+    for fold in score.folds:
+        totals[fold.seed] = totals.get(fold.seed, 0) + fold.bars
+    return max(max(totals.values()), 2)
+
+
+def _mean_ratio(score: WalkForwardScore) -> float:
+    return math.fsum(ratio for _, ratio in score.per_seed) / len(score.per_seed)
+
+
+def _first_seed(rows: EvaluationRows) -> EvaluationRows:
+    return rows.select(int(rows.seed.min()))
+
+
+def _seed_returns(rows: EvaluationRows) -> list[npt.NDArray[np.float64]]:
+    return [rows.select(int(seed)).ret for seed in np.unique(rows.seed)]
+
+
+def _performance(returns: npt.NDArray[np.float64], year: float) -> Performance:
+    return Performance(
+        sharpe=annualised_sharpe(returns, year),
+        total_return=float(np.prod(1.0 + returns)) - 1.0,
+        drawdown=max_drawdown(returns),
+    )
+
+
+def _mean_performance(seeds: list[npt.NDArray[np.float64]], year: float) -> Performance | None:
+    each = [_performance(returns, year) for returns in seeds]
+    if not each:
+        return None
+    return Performance(
+        sharpe=float(np.mean([one.sharpe or 0.0 for one in each])),
+        total_return=float(np.mean([one.total_return for one in each])),
+        drawdown=float(np.mean([one.drawdown for one in each])),
+    )
+
+
+def _mean_shape(seeds: list[npt.NDArray[np.float64]]) -> Moments | None:
+    shapes = [shape for shape in map(moments, seeds) if shape is not None]
+    if not shapes:
+        return None
+    return Moments(
+        skewness=float(np.mean([shape.skewness for shape in shapes])),
+        kurtosis=float(np.mean([shape.kurtosis for shape in shapes])),
+    )
+
+
+def _mean_interval(seeds: list[npt.NDArray[np.float64]], year: float) -> Interval | None:
+    each = [one for one in (sharpe_interval(returns, year) for returns in seeds) if one is not None]
+    if not each:
+        return None
+    low = float(np.mean([one.low for one in each]))
+    high = float(np.mean([one.high for one in each]))
+    return Interval(low, high, each[0].level, max(one.block for one in each))
+
+
+def _serial_ratio(seeds: list[npt.NDArray[np.float64]], year: float) -> float | None:
+    """Mean over seeds of eta(q) SR with as many lags as Newey and West's rule keeps."""
+    periods = max(round(year), 1)
+    ratios = []
+    for returns in seeds:
+        ratio = annualised_sharpe(returns, 1.0)
+        if ratio is None or not has_spread(returns):
+            return None
+        lags = min(periods - 1, returns.size - 1, int(4 * (returns.size / 100) ** (2 / 9)))
+        rho = autocorrelations(returns, lags)
+        spread = periods + 2.0 * float((periods - np.arange(1, lags + 1)) @ rho)
+        if spread <= 0:
+            return None  # few noisy lags may imply a negative variance of the yearly return
+        ratios.append(ratio * eta(rho, periods))
+    return float(np.mean(ratios)) if ratios else None
+
+
+def _ratio_variance(study: StudyRecord) -> float | None:
+    """Variance over scored trials of the per-bar Sharpe ratio; None for fewer than two of them."""
+    ratios = [
+        _mean_ratio(trial.score) / math.sqrt(_bars_of_a_seed(trial.score) / trial.score.years)
+        for trial in study.trials
+        if trial.score is not None and trial.score.years > 0
+    ]
+    return float(np.var(ratios, ddof=1)) if len(ratios) > 1 else None
+
+
+def _deflated(
+    ratio: float, bars: int, shape: Moments | None, variance: float | None, trials: float | None
+) -> float | None:
+    if shape is None or trials is None or (variance is None and trials > 1):
+        return None
+    return deflated_sharpe(ratio, bars, shape, variance or 0.0, max(trials, 1))
+
+
+def _luck(variance: float | None, trials: int, year: float) -> float | None:
+    if variance is None:
+        return 0.0 if trials <= 1 else None
+    return deflation_threshold(variance, max(trials, 1)) * math.sqrt(year)
+
+
+def _overfitting(matrix: TrialMatrix | None) -> Overfitting | None:
+    if matrix is None or matrix.returns.shape[0] < 2 * OVERFITTING_BLOCKS:
+        return None
+    return backtest_overfitting(matrix.returns, OVERFITTING_BLOCKS)
+
+
+def _superior(matrix: TrialMatrix | None, *, against_market: bool) -> SuperiorAbility | None:
+    if matrix is None:
+        return None
+    benchmark = matrix.benchmark if against_market else np.zeros_like(matrix.benchmark)
+    return superior_predictive_ability(benchmark, matrix.returns)

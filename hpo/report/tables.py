@@ -1,0 +1,121 @@
+"""Tables of folds, trials and configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpo.report.records import StudyRecord, TrialRecord
+from hpo.report.wording import NOT_RECORDED, number, parameter, percent, plain
+from trainer.evaluation_file import EvaluationRows
+from trainer.reports import FoldScore, WalkForwardScore
+
+MOST_TRIALS = 1000
+
+
+def fold_table(score: WalkForwardScore, rows: EvaluationRows | None) -> str:
+    """One line per seed and fold of the winner."""
+    header = (
+        "Seed",
+        "Fold",
+        "From",
+        "To",
+        "Bars",
+        "Sharpe (per year)",
+        "Return",
+        "Buy and hold",
+        "Trades",
+        "Turnover (x equity)",
+        "",
+    )
+    return _table(header, [_fold_row(fold, rows) for fold in score.folds], "folds")
+
+
+def _fold_row(fold: FoldScore, rows: EvaluationRows | None) -> list[str]:
+    first = last = held = NOT_RECORDED
+    if rows is not None:
+        own = rows.select(fold.seed, fold.fold)
+        if own.time.size:
+            first, last = (str(own.time[at].astype("datetime64[ns]").astype("M8[D]")) for at in (0, -1))
+            held = percent(float(np.prod(1.0 + own.benchmark)) - 1.0)
+    return [
+        str(fold.seed),
+        str(fold.fold),
+        first,
+        last,
+        f"{fold.bars:,}",
+        number(fold.sharpe) if fold.sharpe_defined else "undefined, counts 0",
+        percent(fold.total_return),
+        held,
+        f"{fold.trades:,}",
+        number(fold.turnover, 1),
+        "bankrupt" if fold.bankrupt else "",
+    ]
+
+
+def trial_table(study: StudyRecord, best: TrialRecord | None) -> str:
+    """One line per trial, best first, then those without a value in the order of their numbers."""
+    ordered = sorted(study.trials, key=_rank)[:MOST_TRIALS]
+    names = list(dict.fromkeys(name for trial in ordered for name in trial.params))
+    header = ("Trial", "State", "Objective", "Std. error", "Trades", *map(plain, names), "Reason")
+    rows = [_trial_row(trial, names) for trial in ordered]
+    marked = {row for row, trial in enumerate(ordered) if best is not None and trial.number == best.number}
+    note = ""
+    if len(ordered) < len(study.trials):
+        note = f"<p>The first {len(ordered):,} of {len(study.trials):,} trials.</p>"
+    return _table(header, rows, "trials", marked) + note
+
+
+def _rank(trial: TrialRecord) -> tuple[int, bool, float, int]:
+    kind = {"COMPLETE": 0, "PRUNED": 1, "RUNNING": 2, "FAIL": 3}.get(trial.state, 4)
+    return kind, trial.degenerate, -(trial.value if trial.value is not None else -np.inf), trial.number
+
+
+def _trial_row(trial: TrialRecord, names: Sequence[str]) -> list[str]:
+    score = trial.score
+    return [
+        str(trial.number),
+        f'<span class="chip {trial.state.lower()}">{trial.state}</span>',
+        number(trial.value, 3, missing=""),
+        "" if score is None or trial.degenerate else number(score.standard_error),
+        "" if score is None else f"{sum(fold.trades for fold in score.folds):,}",
+        *(parameter(trial.params[name]) if name in trial.params else "" for name in names),
+        plain(trial.reason),
+    ]
+
+
+def configuration(trial: TrialRecord) -> str:
+    """The effective configuration of a trial, section by section; searched keys are marked."""
+    searched = {name.rpartition(".")[2] for name in trial.params}
+    blocks = []
+    for section, keys in trial.config.items():
+        lines = [
+            f"<tr><th>{plain(key)}</th><td>{parameter(_shown(value))}"
+            f"{' <em>searched</em>' if key in searched else ''}</td></tr>"
+            for key, value in keys.items()
+        ]
+        blocks.append(f"<div><h3>{plain(section)}</h3><table>{''.join(lines)}</table></div>")
+    return f'<div class="sections">{"".join(blocks)}</div>'
+
+
+def _shown(value: object) -> object:
+    if value is None:
+        return "default"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], kind: str, marked: set[int] | None = None
+) -> str:
+    """Cells are HTML already: whoever makes one from a user's string escapes it."""
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(
+        f"<tr{' class=best' if index in (marked or set()) else ''}>"
+        f"{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
+        for index, row in enumerate(rows)
+    )
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

@@ -1,0 +1,77 @@
+"""The returns of all COMPLETE trials on the winner's bars, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hpo.report.records import StudyRecord
+from trainer.evaluation_file import EvaluationRows
+
+LARGEST_TRIALS = 300  # best ones kept; bounds time and memory of the tests across trials
+
+Keys = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class TrialMatrix:
+    """Bars times trials.
+
+    Attributes:
+        returns: [T, N] net returns, mean over seeds.
+        benchmark: [T] return of buy and hold.
+        numbers: Trial of each column.
+        left_out: COMPLETE trials without a readable file or with other test windows.
+    """
+
+    returns: npt.NDArray[np.float64]
+    benchmark: npt.NDArray[np.float64]
+    numbers: tuple[int, ...]
+    left_out: int
+
+
+def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | None:
+    """Reads every COMPLETE trial's bars; None if the winner has none.
+
+    A bar after a trial's bankruptcy counts 0. Of more than 300 trials the best are read.
+    """
+    if winner.ret.size == 0:
+        return None
+    base = winner.select(int(winner.seed.min()))
+    keys = _keys(base)
+    order = np.argsort(keys)
+    columns, numbers = [], []
+    ranked = sorted(study.complete, key=lambda trial: -(trial.value or 0.0))[:LARGEST_TRIALS]
+    for trial in sorted(ranked, key=lambda trial: trial.number):
+        rows = study.evaluation(trial.number)
+        column = None if rows is None else _aligned(rows, keys[order])
+        if column is not None:
+            columns.append(column)
+            numbers.append(trial.number)
+    if not columns:
+        return None
+    stacked = np.empty((keys.size, len(columns)))
+    stacked[order] = np.stack(columns, axis=1)
+    return TrialMatrix(stacked, base.benchmark, tuple(numbers), len(study.complete) - len(numbers))
+
+
+def _keys(rows: EvaluationRows) -> Keys:
+    """(fold, time) of every row, comparable as one value."""
+    keys = np.empty(rows.fold.size, dtype=[("fold", np.int64), ("time", np.int64)])
+    keys["fold"], keys["time"] = rows.fold, rows.time
+    return keys
+
+
+def _aligned(rows: EvaluationRows, sorted_keys: Keys) -> npt.NDArray[np.float64] | None:
+    """Mean over seeds of the returns at ``sorted_keys`` [T]; None if a row has no such bar."""
+    own = _keys(rows)
+    place = np.searchsorted(sorted_keys, own)
+    inside = place < sorted_keys.size
+    if own.size == 0 or not inside.all() or not (sorted_keys[place] == own).all():
+        return None
+    total = np.zeros(sorted_keys.size)
+    np.add.at(total, place, rows.ret)
+    mean: npt.NDArray[np.float64] = total / np.unique(rows.seed).size
+    return mean

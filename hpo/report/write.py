@@ -1,0 +1,104 @@
+"""Writes the report: reads the study once, computes the findings once, joins the sections."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from hpo.report.equity_charts import drawdown_chart, equity_chart, seeds_note
+from hpo.report.findings import Findings, find
+from hpo.report.next_steps import next_steps
+from hpo.report.page import PageSection, page
+from hpo.report.records import TrialRecord, read_study
+from hpo.report.search_charts import epoch_chart, parameter_charts
+from hpo.report.tables import configuration, fold_table, trial_table
+from hpo.report.trust import trust_table
+from hpo.report.verdict import verdict
+from hpo.report.wording import number
+from trainer.evaluation_file import EvaluationRows
+
+NO_BARS = (
+    "<p>The out-of-sample bars of this trial are not on record (evaluation.parquet is missing or torn).</p>"
+)
+
+
+def write_report(study: optuna.Study, run_directory: Path, path: Path) -> Path:
+    """Writes one HTML file with everything a reader needs, scripts included; it opens offline.
+
+    Args:
+        study: The study; it is only read. What an older study does not keep is left out and said so.
+        run_directory: The study's folder; the bars of a trial are read from
+            ``trials/NNNN/evaluation.parquet`` below it.
+        path: The file to write; its folder is made, a file already there is replaced in one step.
+
+    Returns:
+        ``path``.
+    """
+    record = read_study(study, run_directory)
+    best = record.best
+    rows = None if best is None else record.evaluation(best.number)
+    findings = None if best is None else find(record, best, rows)
+    sections = [
+        PageSection("Verdict", verdict(record, best, findings)),
+        *_winner_sections(best, findings, rows),
+        PageSection(
+            "Trials", f'<div class="tall">{trial_table(record, best)}</div>' if record.trials else ""
+        ),
+        PageSection("Epochs", epoch_chart(record, best)),
+        PageSection("Parameters", parameter_charts(study, record) if record.trials else ""),
+        PageSection("Effective configuration", _configuration(best)),
+        PageSection("Next", next_steps(record, best)),
+    ]
+    html = page(f"foxtune: {record.name}", _subtitle(best, findings), sections)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(html, encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def _winner_sections(
+    best: TrialRecord | None, findings: Findings | None, rows: EvaluationRows | None
+) -> list[PageSection]:
+    if best is None:
+        return []
+    curves = NO_BARS
+    if rows is not None and rows.ret.size:
+        curves = equity_chart(rows) + drawdown_chart(rows) + seeds_note(rows)
+    folds = "<p>The study keeps no scores of the folds.</p>"
+    if best.score is not None:
+        folds = fold_table(best.score, rows)
+    trust = "" if findings is None or best.degenerate else trust_table(findings)
+    return [
+        PageSection(f"Out of sample: trial {best.number}", curves),
+        PageSection("Folds", folds),
+        PageSection("How far to trust it", trust),
+    ]
+
+
+def _configuration(best: TrialRecord | None) -> str:
+    if best is None:
+        return ""
+    if not best.config:
+        return "<p>The study keeps no configuration of this trial.</p>"
+    return configuration(best)
+
+
+def _subtitle(best: TrialRecord | None, findings: Findings | None) -> str:
+    """What the numbers stand on: data, bars per year."""
+    if best is None:
+        return "Hyperparameter search, scored by walk-forward Sharpe ratio."
+    data: Mapping[str, Any] = best.data or best.config.get("data", {})
+    parts = [str(data[key]) for key in ("name", "path") if data.get(key)]
+    words = ["Data: " + " ".join(dict.fromkeys(parts))] if parts else []
+    if data.get("rows") and data.get("first") and data.get("last"):
+        words.append(f"{data['rows']:,} bars from {data['first']} to {data['last']}")
+    if data.get("hash"):
+        words.append(f"hash {str(data['hash'])[:12]}")
+    if findings is not None:
+        words.append(f"{number(findings.periods_per_year, 0)} bars per year")
+    return "; ".join(words)
