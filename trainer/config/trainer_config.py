@@ -61,8 +61,8 @@ class TrainerConfig(Section):
         if max(environment.actions_per_branch) > MOST_ACTIONS:
             raise ConfigError(
                 "environment.actions_per_branch",
-                f"a branch may have at most {MOST_ACTIONS} actions, but got {environment.actions_per_branch}; "
-                "lower its largest value",
+                f"a branch may have at most {MOST_ACTIONS} actions, but got "
+                f"{environment.actions_per_branch}; lower its largest value",
             )
         return self
 
