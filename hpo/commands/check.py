@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import Flag, add_flags, effective_from
+from trainer.errors import ConfigError
 
 FLAGS: tuple[Flag, ...] = ()
 
@@ -16,13 +17,20 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
-    from trainer.data.summary import describe
-
     from trainer.data.market import load_market
+    from trainer.data.summary import describe
+    from trainer.folds import split
 
     effective = effective_from(arguments, FLAGS)
     config = effective.config.trainer.with_overrides({"data.path": arguments.data})
-    print(describe(load_market(config)))
+    market = load_market(config)
+    try:
+        parts = split(len(market.bars), config.walk_forward)
+    except ConfigError as error:
+        # A file too short to train on can still be looked at.
+        print(f"{describe(market)}\nfolds: none, {error}")
+        return 0
+    print(describe(market, parts))
     return 0
 
 

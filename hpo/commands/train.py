@@ -74,11 +74,14 @@ def _run(arguments: Namespace, context: Context) -> int:
         print(plan(config, market))
         return 0
     directory.mkdir(parents=True, exist_ok=True)
-    write_record(directory, effective)
+    if not arguments.resume:
+        write_record(directory, effective)
     print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
     print(f"run directory {directory}\n{header(folds)}", flush=True)
 
     def show(report: EpochReport) -> None:
+        if arguments.resume:  # only now is it known that the checkpoint accepts this configuration
+            write_record(directory, effective)
         print(line(report, folds), flush=True)
 
     try:
@@ -105,16 +108,18 @@ def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
     Raises:
         ConfigError: Nothing to continue, or something that would be overwritten.
     """
+    from hpo.run_directory import CHECKPOINT
+
     if resume:
         if out is not None:
             return out
-        earlier = sorted((path for path in runs.glob("*") if (path / RECORD).is_file()), key=_record_time)
+        earlier = sorted(runs.glob(f"*/{CHECKPOINT}"), key=lambda path: path.stat().st_mtime)
         if not earlier:
             raise ConfigError("--resume", f"needs an earlier training, but {runs} holds none; give --out DIR")
-        return earlier[-1]
+        return earlier[-1].parent
     if out is None:
-        return runs / time.strftime("%Y%m%d-%H%M%S")
-    if (out / RECORD).exists():
+        return _unused(runs / time.strftime("%Y%m%d-%H%M%S"))
+    if (out / CHECKPOINT).exists():
         raise ConfigError(
             "--out", f"{out} already holds a training; continue it with --resume or choose another --out"
         )
@@ -153,8 +158,12 @@ def write_record(directory: Path, effective: Effective) -> None:
     (directory / RECORD).write_text(to_toml(effective), encoding="utf-8")
 
 
-def _record_time(directory: Path) -> float:
-    return (directory / RECORD).stat().st_mtime
+def _unused(directory: Path) -> Path:
+    number, candidate = 1, directory
+    while candidate.exists():
+        number += 1
+        candidate = directory.with_name(f"{directory.name}-{number}")
+    return candidate
 
 
 COMMAND = Command("train", "train one configuration in this process, without Ray", _add_arguments, _run)

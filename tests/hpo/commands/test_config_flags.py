@@ -32,7 +32,8 @@ def test_every_flag_sets_keys_that_exist():
 def test_the_flags_of_a_search_reach_their_keys():
     words = (
         "--data x.csv --space full --trials 9 --seeds 2 --folds 4 --epochs 6 --study s "
-        "--storage journal:s.log --concurrent 3 --gpus-per-trial 0 --time-budget 30m --seed 7 --backend reference"
+        "--storage journal:s.log --concurrent 3 --gpus-per-trial 0 --time-budget 30m --seed 7 "
+        "--backend reference"
     )
     config = effective_from(parsed(*words.split()), FLAGS).config
     assert (config.space, config.trials, config.study, config.storage) == ("full", 9, "s", "journal:s.log")

@@ -1,0 +1,118 @@
+"""foxtune replay and train --from-study, on a study that holds one honest trial and one falsified one."""
+
+from pathlib import Path
+
+import pytest
+
+from hpo import attributes
+from hpo.commands.config_flags import TRAINING_FLAGS, add_flags, effective_from
+from hpo.config import SearchConfig
+from hpo.definition import StudyDefinition
+from hpo.run_directory import RunDirectory
+from hpo.storages import open_storage
+from hpo.studies import create
+from search_spaces import packaged
+from trainer.data.market import load_market
+from trainer.training import run_training
+
+
+@pytest.fixture
+def study(run, small, tmp_path):
+    """A study "s" in runs/: trial 0 as trained, trial 1 with another last score, trial 2 that failed."""
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser()
+    add_flags(parser, TRAINING_FLAGS)
+    words = (*small, "--gpus-per-trial", "0")
+    config = effective_from(parser.parse_args(words), TRAINING_FLAGS).config
+    search = config.model_copy(update={"study": "s", "trials": 3})
+    space = packaged()["iql_her"]
+    market = load_market(search.trainer)
+    directory = RunDirectory.of(search)
+    storage = open_storage(directory.storage_url(search))
+    made = create(storage, "s", StudyDefinition.of(search, space, market.data_hash), directory)
+    directory.write_search(search)
+    result = run_training(search.trial_trainer, market, tmp_path / "trained")
+    for falsified in (0.0, 1.0):
+        add_trial(made, search, market.data_hash, result, falsified)
+    failed = made.ask()
+    attributes.write_start(failed, search.trial_trainer, market.data_hash)
+    made.tell(failed, state=attributes.TrialState.FAIL)
+    return made
+
+
+def add_trial(study, search: SearchConfig, data_hash, result, falsified):
+    trial = study.ask()
+    trial.suggest_float("gamma", 0.9, 0.99)
+    attributes.write_start(trial, search.trial_trainer, data_hash)
+    for report in result.reports:
+        attributes.write_epoch(trial, report.score, report.learning, report.seconds)
+        trial.report(report.score.value - falsified, report.epoch)
+    attributes.write_end(trial, result.score)
+    study.tell(trial, result.score.value - falsified)
+
+
+def test_the_trial_that_was_recorded_is_repeated_bit_for_bit(run, study):
+    code, out, err = run("replay", "--study", "s", "--number", "0")
+    assert (code, err) == (0, "")
+    assert "study s, trial 0, COMPLETE" in out
+    assert out.rstrip().endswith(f"equal bit for bit in 2 epochs; objective {study.trials[0].value!r}")
+
+
+def test_best_needs_no_number(run, study):
+    assert "study s, trial 0," in run("replay", "s", "--best", "--dry")[1]
+    assert "study s, trial 0," in run("replay", "s", "--dry")[1]
+
+
+def test_another_score_is_shown_and_ends_with_one(run, study):
+    code, out, _ = run("replay", "s", "--number", "1")
+    assert code == 1
+    recorded = study.trials[1].value
+    assert f"epoch 2: recorded {recorded!r}, replayed {study.trials[0].value!r}" in out
+    assert "NOT equal: 2 of 2 epochs differ" in out
+
+
+def test_dry_prints_the_record_and_trains_nothing(run, study):
+    code, out, _ = run("replay", "s", "--number", "1", "--dry")
+    assert code == 0
+    assert "gamma = " in out
+    assert study.trials[1].user_attrs["data_hash"] in out
+    assert '"batch_size":16' in out
+    assert not Path("runs/s/replays").exists()
+
+
+@pytest.mark.parametrize("number", ["3", "-1"])
+def test_a_number_that_is_not_there_is_refused_with_the_range(run, study, number):
+    code, _, err = run("replay", "s", "--number", number)
+    assert code == 2
+    assert f"study 's' has the trials 0 to 2, but got {number}" in err
+
+
+def test_a_trial_without_a_score_points_to_train(run, study):
+    code, _, err = run("replay", "s", "--number", "2")
+    assert code == 2
+    assert "foxtune train --from-study s --number 2" in err
+
+
+def test_other_data_is_refused(run, study):
+    code, _, err = run("replay", "s", "--data", "synthetic:known_answer:400:2")
+    assert code == 2
+    assert "data.path: trial 0 saw data with hash" in err
+
+
+def test_train_takes_a_trials_configuration_and_flags_go_above_it(run, study):
+    code, out, _ = run(
+        "train", "--from-study", "s", "--number", "2", "--inline", "--epochs", "1", "--out", "one"
+    )
+    assert code == 0
+    record = Path("one/config.toml").read_text()
+    assert "batch_size = 16  # study s, trial 2" in record
+    assert "epochs = 1  # --epochs" in record
+    assert "1/1" in out
+
+
+def test_report_is_written_into_the_studys_folder(run, study):
+    code, out, _ = run("report", "s")
+    assert code == 0
+    assert Path(out.strip()) == Path("runs/s/report.html").absolute()
+    assert "<html" in Path("runs/s/report.html").read_text()[:200].lower()

@@ -1,0 +1,93 @@
+"""What tune and resume print in the end."""
+
+import optuna
+
+from hpo.attributes import DEGENERATE
+from hpo.commands.search_flow import LONGEST_TABLE, best_lines, next_commands, trial_table
+from hpo.outcome import Best, Ended, SearchOutcome
+from hpo.run_directory import RunDirectory
+
+
+def study_of(*values):
+    study = optuna.create_study(direction="maximize")
+    for value in values:
+        trial = study.ask()
+        trial.suggest_float("gamma", 0.5, 0.5)
+        study.tell(trial, value)
+    return study
+
+
+def outcome(directory, best=None, waiting=0):
+    return SearchOutcome(
+        study="s",
+        storage="sqlite:///s.db",
+        directory=RunDirectory(directory),
+        ended=Ended.FINISHED,
+        complete=3,
+        pruned=1,
+        failed=0,
+        waiting=waiting,
+        best=best,
+        reason=None,
+        exit_code=0,
+        seconds=1.0,
+    )
+
+
+def test_the_table_has_a_line_per_trial_and_marks_the_best():
+    study = study_of(0.5, 1.25)
+    assert trial_table(study.trials, 1).splitlines() == [
+        "   trial     state  wf_sharpe  gamma",
+        "       0  COMPLETE     0.5000    0.5",
+        "*      1  COMPLETE     1.2500    0.5",
+    ]
+
+
+def test_a_trial_that_did_not_end_shows_its_last_score_in_brackets():
+    study = study_of(0.5)
+    trial = study.ask()
+    trial.report(0.25, 1)
+    trial.report(0.75, 2)
+    study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    assert "1    PRUNED   (0.7500)" in trial_table(study.trials, 0)
+
+
+def test_a_degenerate_trial_is_called_so():
+    study = study_of()
+    trial = study.ask()
+    trial.set_user_attr(DEGENERATE, ["seed 0: 0 trades, min_trades is 1"])
+    study.tell(trial, -10.0)
+    assert "-10.0000 degenerate" in trial_table(study.trials, None)
+
+
+def test_of_a_long_list_the_best_are_shown_in_the_order_of_their_numbers():
+    study = study_of(*range(LONGEST_TABLE + 5))
+    lines = trial_table(study.trials, LONGEST_TABLE + 4).splitlines()
+    assert len(lines) == LONGEST_TABLE + 2
+    assert lines[1].split()[0] == "5"
+    assert lines[-1] == "(5 more trials are in the report)"
+
+
+def test_the_best_trial_is_told_with_its_parameters():
+    assert best_lines(study_of(1.25).trials[0]) == "best trial 0: wf_sharpe 1.2500\n  gamma = 0.5"
+
+
+def test_the_next_commands_can_be_typed_as_they_stand(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    best = Best(2, 1.0, 0.3, {})
+    assert next_commands(outcome(tmp_path / "runs" / "s", best)).splitlines() == [
+        "next:",
+        "  foxtune replay s --best",
+        "  foxtune dashboard s",
+        "  foxtune resume s --trials 8",
+    ]
+
+
+def test_a_study_elsewhere_is_named_with_its_folder_and_waiting_trials_are_counted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = next_commands(outcome(tmp_path / "other" / "s", waiting=2)).splitlines()
+    assert lines == [
+        "next:",
+        f"  foxtune dashboard s --runs {tmp_path / 'other'}",
+        f"  foxtune resume s --runs {tmp_path / 'other'} --trials 6",
+    ]

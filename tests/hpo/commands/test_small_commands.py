@@ -1,0 +1,118 @@
+"""config, spaces, check, doctor and dashboard, and the arguments that name a study."""
+
+import socket
+import tomllib
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+from hpo.commands.dashboard import require_free_port
+from hpo.commands.study_flags import add_study_arguments, study_name
+from trainer.errors import ConfigError
+
+
+def test_config_prints_toml_with_origins(run):
+    code, out, _ = run("config", "--profile", "demo", "--trials", "3", "--set", "gamma=0.9")
+    assert code == 0
+    assert "trials = 3  # --trials" in out
+    assert "gamma = 0.9  # --set" in out
+    assert "updates = 200  # profile demo" in out
+    assert tomllib.loads(out)["trials"] == 3
+
+
+def test_spaces_lists_the_packaged_ones(run):
+    code, out, _ = run("spaces")
+    assert code == 0
+    assert "iql_her   4 parameters" in out
+    assert "full     12 parameters" in out
+
+
+def test_spaces_shows_one_with_ranges_and_condition(run):
+    _, out, _ = run("spaces", "iql_her")
+    assert "iql_advantage_temperature  [1, 30] log" in out
+    assert "her_ratio                  [0, 0.8] step 0.1" in out
+    assert "her_strategy               {final, future, episode, random}  where her_ratio > 0" in out
+
+
+def test_spaces_checks_a_users_file(run):
+    Path("mine.toml").write_text("[gama]\nlow = 0.1\nhigh = 0.2\n")
+    code, _, err = run("spaces", "mine.toml")
+    assert code == 2
+    assert err == "foxtune: error: gama: unknown key; the nearest known one is agent.gamma\n"
+
+
+def test_check_says_what_was_understood_and_which_folds_fit(run):
+    code, out, _ = run("check", "synthetic:known_answer:400:1")
+    assert code == 0
+    assert "known_answer" in out
+    assert "400" in out
+
+
+def test_check_describes_a_file_that_is_too_short_to_train_on(run):
+    rows = "".join(f"2024-01-{day:02d},1,1,1,1,1\n" for day in range(1, 9))
+    Path("short.csv").write_text(f"timestamp,open,high,low,close,volume\n{rows}")
+    code, out, _ = run("check", "short.csv")
+    assert code == 0
+    assert "folds: none, walk_forward.folds: 5 folds need" in out
+
+
+def test_check_refuses_a_missing_file_in_one_line(run):
+    code, out, err = run("check", "absent.csv")
+    assert (code, out) == (2, "")
+    assert err.startswith("foxtune: error: ")
+    assert "absent.csv" in err
+    assert err.count("\n") == 1
+
+
+def test_doctor_ends_with_a_verdict(run):
+    code, out, _ = run("doctor")
+    assert code == 0
+    assert out.splitlines()[0].startswith("Python")
+    assert out.splitlines()[-1].startswith("verdict: OK")
+
+
+def test_a_port_in_use_is_refused_before_the_study_is_opened(run):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        code, _, err = run("dashboard", "absent", "--port", str(port))
+    assert code == 2
+    assert f"--port: cannot listen on 127.0.0.1:{port}" in err
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_number_that_is_no_port_is_refused(port):
+    with pytest.raises(ConfigError, match="--port: cannot listen on"):
+        require_free_port("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("command", ["dashboard", "report", "resume", "replay"])
+def test_a_study_that_does_not_exist_is_refused_and_nothing_is_created(run, command):
+    code, _, err = run(command, "absent")
+    assert code == 2
+    assert "absent" in err
+    assert not Path("runs").exists()
+
+
+def named(*words):
+    parser = ArgumentParser()
+    add_study_arguments(parser)
+    return study_name(parser.parse_args(words))
+
+
+def test_a_study_is_named_by_a_word_or_by_the_flag():
+    assert named("mine") == named("--study", "mine") == named("mine", "--study", "mine") == "mine"
+
+
+def test_two_names_are_refused():
+    with pytest.raises(ConfigError, match="--study: must name one study, but got a and b"):
+        named("a", "--study", "b")
+
+
+def test_no_name_lists_the_studies_that_there_are(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "search.json").touch()
+    with pytest.raises(ConfigError, match=r"must name a study; .* newest first: mine"):
+        named("--runs", str(tmp_path))

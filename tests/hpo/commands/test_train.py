@@ -1,0 +1,146 @@
+"""foxtune train: a table line per epoch, a checkpoint that continues bit for bit, clear refusals."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from hpo.commands.train import run_directory
+from trainer.errors import ConfigError
+from trainer.training import Training
+
+
+def epoch_lines(text: str) -> list[str]:
+    """The table without its last column, the seconds."""
+    found = [line.split() for line in text.splitlines() if re.match(r"\s*\d+/\d+ ", line)]
+    return [" ".join(words[:-1]) for words in found]
+
+
+def test_every_epoch_is_one_line_with_losses_gap_folds_and_score(run, small):
+    code, out, err = run("train", *small, "--out", "here")
+    assert (code, err) == (0, "")
+    header = next(line for line in out.splitlines() if "critic" in line)
+    assert header.split() == (
+        [
+            "epoch",
+            "critic",
+            "value",
+            "V",
+            "gap",
+            "fold",
+            "0",
+            "fold",
+            "1",
+            "fold",
+            "2",
+            "wf_sharpe",
+            "seconds",
+        ]
+    )
+    lines = epoch_lines(out)
+    assert [line.split()[0] for line in lines] == ["1/2", "2/2"]
+    assert all(len(line.split()) == 4 + 3 + 3 for line in lines)
+    assert "reference backend on the CPU (0 GPUs visible)" in out
+    assert "years of test bars" in out
+    assert "foxtune train --resume --out here" in out
+
+
+def test_an_interrupted_training_continues_bit_for_bit(run, small, monkeypatch):
+    _, whole, _ = run("train", *small, "--epochs", "3", "--out", "whole")
+
+    original = Training.run_epoch
+    calls = []
+
+    def interrupted(self):
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        calls.append(self.epoch)
+        return original(self)
+
+    arguments = (*small, "--epochs", "3", "--set", "checkpoint_seconds=0", "--out", "parts")
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "run_epoch", interrupted)
+        code, first, err = run("train", *arguments)
+    assert code == 130
+    assert "foxtune train --resume --out parts" in first
+    assert err == "foxtune: interrupted\n"
+    code, second, _ = run("train", "--resume", "--out", "parts")
+    assert code == 0
+    joined = dict(line.split(" ", 1) for line in (*epoch_lines(first), *epoch_lines(second)))
+    assert joined == dict(line.split(" ", 1) for line in epoch_lines(whole))
+
+
+def test_the_record_lets_resume_know_the_configuration(run, small):
+    run("train", *small, "--out", "here")
+    code, out, _ = run("train", "--resume", "--epochs", "3", "--out", "here")
+    assert code == 0
+    assert [line.split()[0] for line in epoch_lines(out)] == ["3/3"]
+
+
+def test_a_resume_with_other_numbers_is_refused_and_changes_nothing(run, small):
+    run("train", *small, "--out", "here")
+    before = Path("here/config.toml").read_text()
+    code, _, err = run("train", "--resume", "--out", "here", "--set", "gamma=0.5", "--epochs", "3")
+    assert code == 2
+    assert "agent.gamma 0.95 -> 0.5" in err
+    assert Path("here/config.toml").read_text() == before
+
+
+def test_a_training_is_not_overwritten(run, small):
+    run("train", *small, "--out", "here")
+    code, out, err = run("train", *small, "--out", "here")
+    assert (code, out) == (2, "")
+    assert err.startswith("foxtune: error: --out: here already holds a training")
+
+
+def test_fewer_folds_than_min_folds_are_refused_before_training(run, small):
+    code, _, err = run("train", *small, "--folds", "2", "--out", "here")
+    assert code == 2
+    assert "walk_forward.min_folds" in err
+    assert not Path("here").exists()
+
+
+def test_a_dry_run_prints_folds_shapes_and_bytes_and_writes_nothing(run, small):
+    code, out, _ = run("train", *small, "--seeds", "2", "--dry-run")
+    assert code == 0
+    assert "6 members = 3 folds x 2 seeds" in out
+    assert re.search(r"replay +\[6, 64\] +\d+\.\d\d MiB", out)
+    assert re.search(r"total +\d+\.\d\d MiB", out)
+    assert not Path("runs").exists()
+
+
+def test_hidden_gpus_are_refused_before_the_data_is_read(run, small, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    code, out, err = run("train", *small, "--data", "absent.csv")
+    assert (code, out) == (2, "")
+    assert "0 GPUs visible (CUDA_VISIBLE_DEVICES='')" in err
+    assert "resources.gpu" in err
+    assert "--backend reference" in err
+
+
+def test_a_number_needs_a_study(run):
+    code, _, err = run("train", "--number", "3")
+    assert code == 2
+    assert err == "foxtune: error: --number: needs --from-study, but got only --number 3\n"
+
+
+def test_resume_takes_the_newest_training(tmp_path):
+    for name, age in (("a", 2), ("b", 1)):
+        path = tmp_path / name / "checkpoint.pt"
+        path.parent.mkdir()
+        path.touch()
+        os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / "unfinished").mkdir()
+    assert run_directory(None, True, tmp_path) == tmp_path / "b"
+
+
+def test_resume_without_an_earlier_training_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="--resume: needs an earlier training"):
+        run_directory(None, True, tmp_path)
+
+
+def test_two_trainings_of_one_second_get_two_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("hpo.commands.train.time.strftime", lambda form: "now")
+    (tmp_path / "now").mkdir()
+    assert run_directory(None, False, tmp_path) == tmp_path / "now-2"
