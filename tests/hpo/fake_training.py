@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ class FakeTraining:
         report = self._report(fake_score(self.config, epoch), epoch)
         self.reports.append(report)
         self.save()
-        print("printed in epoch", epoch)
+        sys.stdout.write(f"printed in epoch {epoch}\n")
         return report
 
     def epoch_seconds(self) -> float:

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hpo.config import SearchConfig
+from trainer.config import Choice, Float, SearchSpace, When, validated
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="session")
+def fakes() -> Iterator[ModuleType]:
+    """The module ``fake_training``, importable here and in Ray's workers."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(HERE)])
+    sys.path.insert(0, str(HERE))
+    import fake_training
+
+    yield fake_training
+    sys.path.remove(str(HERE))
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture
+def space() -> SearchSpace:
+    return SearchSpace(
+        "test",
+        (
+            Float("iql_expectile_tau", 0.5, 0.95),
+            Float("iql_advantage_temperature", 1.0, 30.0, log=True),
+            Float("her_ratio", 0.0, 0.8, step=0.1),
+            Choice("her_strategy", ("final", "future"), when=When("her_ratio", above=0.0)),
+        ),
+    )
+
+
+@pytest.fixture
+def make_search(tmp_path: Path) -> Callable[..., SearchConfig]:
+    """Builds a CPU search in the test's own folder; ``epochs`` goes to the trainer."""
+
+    def build(epochs: int = 3, **keys: Any) -> SearchConfig:
+        base: dict[str, Any] = {
+            "study": "s",
+            "runs": str(tmp_path / "runs"),
+            "trials": 4,
+            "resources": {"gpu": 0},
+            "trainer": {"training": {"epochs": epochs}},
+        }
+        return validated(SearchConfig, {**base, **keys})
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def cluster(fakes: ModuleType) -> Iterator[None]:
+    """One Ray cluster for all tests; a search uses the one that its process is connected to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's own imports and process handling
+        from hpo.ray_cluster import connected
+
+        search = validated(SearchConfig, {"resources": {"gpu": 0}, "concurrent": 2})
+        with connected(search, (), 2, 0):
+            yield

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import re
+import threading
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+from ray import cloudpickle
+
+from hpo import attributes
+from hpo.outcome import Ended
+from hpo.tuner import resume, saved_search, tune
+from trainer.errors import ConfigError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def trials_of(outcome):
+    return optuna.load_study(study_name=outcome.study, storage=outcome.storage).get_trials()
+
+
+def epochs_run(outcome, number):
+    return [int(line) for line in (outcome.directory.trial(number) / "epochs.log").read_text().split()]
+
+
+@pytest.fixture
+def search_with(cluster, fakes, make_search, space):
+    def run(training, **keys):
+        return tune(
+            make_search(**keys), space, market=fakes.FakeMarket(), training=f"fake_training:{training}"
+        )
+
+    return run
+
+
+def test_a_search_ends_with_every_trial_settled_and_the_best_one_named(search_with, make_search):
+    outcome = search_with("FakeTraining", epochs=4, trials=6, concurrent=2)
+    trials = trials_of(outcome)
+    assert (outcome.ended, outcome.exit_code) == (Ended.FINISHED, 0)
+    assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert len(trials) == 6
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    assert all(list(trial.intermediate_values) == [1, 2, 3, 4] for trial in complete)
+    assert all(len(trial.intermediate_values) >= 2 for trial in trials)
+    assert outcome.best.value == max(trial.value for trial in complete)
+    assert outcome.best.standard_error == 0.5
+    assert attributes.read_machine(trials[0]).gpu == "none"
+    assert not outcome.directory.scratch.exists()
+    assert saved_search(make_search().runs, "s").trials == 6
+
+
+def test_each_trial_has_its_own_log_and_keeps_weights_but_no_checkpoint(search_with):
+    outcome = search_with("FakeTraining", epochs=2, trials=2, stopping={"pruner": "none"})
+    for number in (0, 1):
+        folder = outcome.directory.trial(number)
+        log = (folder / "log.txt").read_text()
+        assert re.findall(r"printed in epoch (\d)", log) == ["1", "2"]
+        assert f"trial {number}: " in log
+        assert f"trial {1 - number}: " not in log
+        assert (folder / "weights.pt").exists()
+        assert not (folder / "checkpoint.pt").exists()
+
+
+def test_a_search_of_nan_trials_stops_names_the_reason_and_fails(search_with):
+    outcome = search_with("NanTraining", trials=6, concurrent=2, max_consecutive_bad=3)
+    assert (outcome.ended, outcome.exit_code) == (Ended.TOO_MANY_FAILURES, 1)
+    assert "TD error NaN at step 11, member 2" in outcome.message
+    trials = trials_of(outcome)
+    assert TrialState.RUNNING not in {trial.state for trial in trials}
+    failed = [trial for trial in trials if trial.state == TrialState.FAIL]
+    assert len(failed) == 3
+    assert all(attributes.read_reason(trial) and trial.params for trial in failed)
+
+
+def test_failing_trials_do_not_stop_the_others(search_with):
+    outcome = search_with("OddFailing", epochs=2, trials=4, stopping={"pruner": "none"})
+    states = [trial.state.name for trial in trials_of(outcome)]
+    assert states == ["COMPLETE", "FAIL", "COMPLETE", "FAIL"]
+    assert outcome.exit_code == 0
+
+
+def test_a_killed_process_is_retried_from_its_checkpoint_and_counts_once(search_with):
+    outcome = search_with("KilledOnce", epochs=4, trials=2, concurrent=2, stopping={"pruner": "none"})
+    trials = trials_of(outcome)
+    assert [trial.state.name for trial in trials] == ["COMPLETE", "COMPLETE"]
+    assert list(trials[0].intermediate_values) == [1, 2, 3, 4]
+    assert epochs_run(outcome, 0) == [1, 2, 3, 3, 4]
+
+
+def test_a_process_that_always_dies_fails_its_trial_as_killed(search_with):
+    outcome = search_with("AlwaysKilled", epochs=1, trials=2, max_failures=1)
+    first, second = trials_of(outcome)
+    assert (first.state.name, second.state.name) == ("FAIL", "COMPLETE")
+    assert attributes.read_reason(first).startswith("killed")
+    assert epochs_run(outcome, 0) == [1, 1]
+
+
+def test_a_time_budget_leaves_waiting_trials_that_resume_continues(search_with, fakes, make_search):
+    keys = {"epochs": 12, "trials": 2, "concurrent": 2, "stopping": {"pruner": "none"}}
+    outcome = search_with("SlowTraining", time_budget=3.0, **keys)
+    assert (outcome.ended, outcome.exit_code) == (Ended.TIME_BUDGET, 0)
+    assert "foxtune resume s" in outcome.message
+    before = trials_of(outcome)
+    assert {trial.state for trial in before} <= {TrialState.WAITING}
+    again = resume(make_search(**keys), market=fakes.FakeMarket(), training="fake_training:FakeTraining")
+    after = trials_of(again)
+    assert [trial.state.name for trial in after] == ["COMPLETE", "COMPLETE"]
+    assert [trial.params for trial in after][: len(before)] == [trial.params for trial in before]
+    assert list(after[0].intermediate_values) == list(range(1, 13))
+    assert len(epochs_run(again, 0)) <= 13
+
+
+def test_resuming_a_finished_study_does_nothing_and_says_so(search_with, fakes, make_search):
+    search_with("FakeTraining", epochs=1, trials=1)
+    outcome = resume(make_search(epochs=1, trials=1), market=fakes.FakeMarket(), training="no.such:thing")
+    assert (outcome.ended, outcome.exit_code) == (Ended.NOTHING_TO_DO, 0)
+    assert "nothing to do" in outcome.message
+    more = resume(
+        make_search(epochs=1, trials=2), market=fakes.FakeMarket(), training="fake_training:FakeTraining"
+    )
+    assert more.complete == 2
+
+
+def test_one_trial_at_a_time_is_repeatable(search_with):
+    first, second = (
+        search_with("FakeTraining", study=name, epochs=2, trials=5, seed=11) for name in ("one", "two")
+    )
+    assert [(trial.params, trial.value) for trial in trials_of(first)] == [
+        (trial.params, trial.value) for trial in trials_of(second)
+    ]
+
+
+def test_resuming_with_another_space_is_refused_with_a_table(make_search, space, fakes, search_with):
+    search_with("FakeTraining", epochs=1, trials=1)
+    narrow = type(space)("narrow", space.parameters[:1])
+    with pytest.raises(ConfigError, match=r"her_strategy +.*not searched"):
+        resume(make_search(epochs=1, trials=2), narrow, market=fakes.FakeMarket())
+
+
+def test_a_large_market_travels_through_the_object_store(cluster, make_search, fakes):
+    from hpo.submission import build_trainable, size_in_bytes
+
+    market = fakes.FakeMarket(array=np.zeros(20_000_000))
+    assert size_in_bytes(market) > 160_000_000
+    trainable = build_trainable(make_search(), market, "fake_training:FakeTraining")
+    assert len(cloudpickle.dumps(trainable)) < 1_000_000
+
+
+class Inner:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+
+class PlugIn:
+    def __init__(self):
+        self.inner = Inner()
+
+    def __call__(self, config, market, directory, *, resume):
+        raise AssertionError
+
+
+def test_a_plug_in_that_cannot_be_pickled_is_refused_naming_the_attribute(make_search, space, fakes):
+    with pytest.raises(ConfigError, match="lock cannot be pickled") as refusal:
+        tune(make_search(), space, market=fakes.FakeMarket(), training=PlugIn())
+    assert refusal.value.key == "training.inner.lock"
+
+
+def test_missing_gpus_are_refused_before_anything_is_made(make_search, space, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(ConfigError, match="0 GPUs visible"):
+        tune(make_search(resources={"gpu": 1}), space)
+    assert not (tmp_path / "runs").exists()
