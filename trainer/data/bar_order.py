@@ -41,40 +41,45 @@ def drop_duplicates(draft: BarDraft, naive: bool) -> tuple[BarDraft, int]:
     if len(backwards):
         raise _unsorted(draft, int(backwards[0]), local and steps[backwards[0]] >= -LONGEST_SHIFT)
     repeated = np.flatnonzero(steps == 0) + 1
-    for row in repeated:
-        _check_repeat(draft, int(row), local)
     if not len(repeated):
         return draft, 0
+    _check_repeats(draft, repeated, local)
     keep = np.ones(len(draft), dtype=bool)
     keep[repeated] = False
     return draft.take(keep), len(repeated)
 
 
-def _check_repeat(draft: BarDraft, row: int, local: bool) -> None:
-    pair = np.array([row - 1, row])
-    lines = np.sort(draft.line[pair])
-    where = f"{draft.place}s {lines[0]} and {lines[1]}"
-    stamp = written(draft.timestamp[row])
-    if local and _may_be_fall_back(int(draft.timestamp[row])):
+def _check_repeats(draft: BarDraft, rows: NDArray[np.int64], local: bool) -> None:
+    """Refuses repeats at ``rows`` that clocks would explain, or that differ from the row before."""
+    if local and (night := rows[_may_be_fall_back(draft.timestamp[rows])]).size:
         raise ConfigError(
             "data.tz",
-            f"{draft.source}, {where}, column timestamp: {stamp} stands twice in a night in which clocks go "
-            f"back; {HINT}",
+            f"{_pair(draft, night[0])}, column timestamp: {written(draft.timestamp[night[0]])} stands twice in "
+            f"a night in which clocks go back; {HINT}",
         )
     for name, values in draft.values():
-        earlier, later = values[pair[np.argsort(draft.line[pair])]]
-        if earlier != later and not (np.isnan(earlier) and np.isnan(later)):
+        before, after = values[rows - 1], values[rows]
+        conflicts = rows[(before != after) & ~(np.isnan(before) & np.isnan(after))]
+        if len(conflicts):
+            row = int(conflicts[0])
+            pair = sorted([(draft.line[row - 1], values[row - 1]), (draft.line[row], values[row])])
             hint = f"; keep one, or if the times are local {HINT}" if local else "; keep one"
             raise DataError(
-                f"{draft.source}, {where}, column {name}: {stamp} stands twice with {earlier} and "
-                f"{later}{hint}"
+                f"{_pair(draft, row)}, column {name}: {written(draft.timestamp[row])} stands twice with "
+                f"{pair[0][1]} and {pair[1][1]}{hint}"
             )
 
 
-def _may_be_fall_back(stamp: int) -> bool:
-    month = int(np.datetime64(stamp, "ns").astype("datetime64[M]").astype(np.int64)) % 12 + 1
-    sunday = (stamp // DAY_NS) % 7 == SUNDAY
-    return sunday and stamp % DAY_NS <= LONGEST_SHIFT and month in FALL_BACK_MONTHS
+def _pair(draft: BarDraft, row: int) -> str:
+    first, second = sorted(draft.line[row - 1 : row + 1].tolist())
+    return f"{draft.source}, {draft.place}s {first} and {second}"
+
+
+def _may_be_fall_back(stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
+    month = stamps.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+    sunday = (stamps // DAY_NS) % 7 == SUNDAY
+    early = stamps % DAY_NS <= LONGEST_SHIFT
+    return np.asarray(sunday & early & np.isin(month, FALL_BACK_MONTHS))
 
 
 def _unsorted(draft: BarDraft, row: int, may_be_local: bool) -> DataError:

@@ -40,7 +40,7 @@ PRICE_NAMES = (  # in the order in which a missing one is reported
 )
 ADJUSTED_NAMES = ("adj close", "adjclose", "adjusted close", "adj. close", "close adj")
 VOLUME_NAMES = ("volume", "vol", "vol.", "v", "tick volume", "tickvol")
-DELIMITERS = (";", "\t", "|", ",", ":")
+DELIMITERS = (";", "\t", "|", ",", ":", " ")
 NUMBER = re.compile(r"^[+-]?\d+([.,]\d+)?$")
 
 

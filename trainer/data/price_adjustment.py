@@ -12,8 +12,8 @@ from trainer.data.timestamps import written
 from trainer.errors import ConfigError
 
 KEY = "data.allow_jumps"
-MAX_MULTIPLE = 50
-WHOLE_TOLERANCE = 0.12  # log distance from 1/n or n: room for the day's own return
+HALF_OR_DOUBLE = 0.07  # log distance from 1/2 or 2; a fall of 44 % in a day has happened without a split
+WHOLE_TOLERANCE = 0.12  # log distance from 1/n or n beyond two: room for the day's own return
 HALVES = ((3, 2), (5, 2), (4, 3))  # splits that are not n:1
 HALF_TOLERANCE = 0.03  # these are near ordinary crashes, so open and close must both fit well
 CERTAIN = float(np.log(5))  # beyond a fifth or a fivefold, no ratio is asked for
@@ -65,7 +65,7 @@ def refuse_splits(draft: BarDraft) -> None:
 
 
 def jumps(draft: BarDraft) -> list[Jump]:
-    """Lists close ratios near n:1, 1:n (n up to 50), 3:2, 5:2, 4:3 or their inverses, or beyond fivefold."""
+    """Lists close ratios near n:1, 1:n, 3:2, 5:2, 4:3 or their inverses, or beyond fivefold."""
     if draft.returns == "difference" or len(draft) < 2:
         return []
     change = np.diff(np.log(draft.close))
@@ -84,7 +84,8 @@ def jumps(draft: BarDraft) -> list[Jump]:
 def _likeness(change: float, gap: float) -> str:
     size = abs(change)
     multiple = max(2, round(float(np.exp(size))))
-    if size > CERTAIN or (multiple <= MAX_MULTIPLE and abs(size - np.log(multiple)) <= WHOLE_TOLERANCE):
+    room = HALF_OR_DOUBLE if multiple == 2 else WHOLE_TOLERANCE
+    if size > CERTAIN or abs(size - np.log(multiple)) <= room:
         return f"1/{multiple}" if change < 0 else f"{multiple}/1"
     for top, bottom in HALVES:
         target = np.sign(change) * np.log(top / bottom)

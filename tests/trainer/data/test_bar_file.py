@@ -21,6 +21,11 @@ def test_conflicting_rows_are_refused_with_both_lines_and_values(read, flat):
         read(flat([DAYS[0], DAYS[1], DAYS[1]], [9.9, 10.0, 10.5]))
 
 
+def test_conflicting_rows_of_a_newest_first_file_are_named_in_file_order(read, flat):
+    with pytest.raises(DataError, match=r"lines 3 and 4, column close: .* 10\.0 and 10\.5"):
+        read(flat([DAYS[2], DAYS[1], DAYS[1], DAYS[0]], [9.9, 10.0, 10.5, 9.0]))
+
+
 def test_identical_rows_are_dropped_and_counted(read, flat):
     bars = read(flat([DAYS[0], DAYS[1], DAYS[1], DAYS[1]], [9.9, 10.0, 10.0, 10.0]))
     assert (len(bars), bars.findings.duplicates_dropped) == (2, 2)
@@ -113,13 +118,26 @@ def test_splits_of_many_kinds_are_told_from_noise(read, flat, ratio, likeness):
         read(flat(stamps, closes))
 
 
-@pytest.mark.parametrize("move", [-0.205, -0.1, -0.37, 0.25, 0.6])
+@pytest.mark.parametrize("move", [-0.205, -0.1, -0.37, -0.443, -0.6, 0.25, 0.6, 1.348])
 def test_crashes_and_rallies_pass(read, move):
     # the move happens within the bar: it opens where the last one closed
     last = 100 * (1 + move)
     crash = f"2024-01-03,100,{max(100, last)},{min(100, last)},{last},1\n"
     flat_bars = "".join(f"2024-01-0{day},100,100,100,100,1\n" for day in (1, 2))
     assert len(read(HEADER + flat_bars + crash)) == 3
+
+
+def test_a_move_that_the_history_knows_is_no_split(read, flat):
+    # a bar moves by 10 % as a rule here, so that a halving is nothing special
+    closes = 100 * np.exp(np.cumsum(np.where(np.arange(60) % 2 == 0, 0.1, -0.1)))
+    closes[30:] /= 2
+    stamps = [str(np.datetime64("2024-01-01") + day) for day in range(60)]
+    assert len(read(flat(stamps, closes))) == 60
+
+
+def test_a_price_may_double_over_a_long_pause(read, flat):
+    stamps = [str(np.datetime64("2020-01-01") + day) for day in range(30)] + ["2023-01-01"]
+    assert len(read(flat(stamps, [100.0] * 30 + [200.0]))) == 31
 
 
 def test_a_jump_may_be_allowed(read, flat):
