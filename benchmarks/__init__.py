@@ -1,0 +1,1 @@
+"""Measurements behind the figures of docs/benchmarks.md; ``make bench`` runs them."""
