@@ -54,8 +54,8 @@ def _check_repeats(draft: BarDraft, rows: NDArray[np.int64], local: bool) -> Non
     if local and (night := rows[_may_be_fall_back(draft.timestamp[rows])]).size:
         raise ConfigError(
             "data.tz",
-            f"{_pair(draft, night[0])}, column timestamp: {written(draft.timestamp[night[0]])} stands twice in "
-            f"a night in which clocks go back; {HINT}",
+            f"{_pair(draft, night[0])}, column timestamp: {written(draft.timestamp[night[0]])} stands twice "
+            f"in a night in which clocks go back; {HINT}",
         )
     for name, values in draft.values():
         before, after = values[rows - 1], values[rows]
