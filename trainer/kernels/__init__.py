@@ -1,0 +1,1 @@
+"""Compiling and launching the CUDA kernels; importing this package needs no GPU."""
