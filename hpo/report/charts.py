@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from hpo.report.wording import plain
+
 INK = "#1f2933"
 GRID = "#e4e7eb"
 POLICY = ("#0b6e99", "#b4540a", "#5b7f2b", "#7d4aa5", "#a3274f", "#00796b", "#8d6e00", "#4057b5")
@@ -16,25 +18,17 @@ MARKET = "#9aa5b1"
 STATE_COLOURS = {"COMPLETE": "#0b6e99", "PRUNED": "#c98a1b", "FAIL": "#b42318", "RUNNING": "#5b7f2b"}
 
 
-def figure(height_title: str, vertical: str, horizontal: str = "") -> go.Figure:
+def figure(vertical: str, horizontal: str = "") -> go.Figure:
     """An empty chart in the page's look; axis titles carry the units."""
     chart = go.Figure()
     axis = {"gridcolor": GRID, "zerolinecolor": MARKET, "linecolor": GRID, "automargin": True}
     chart.update_layout(
         template=None,
-        title={
-            "text": height_title,
-            "font": {"size": 15},
-            "x": 0,
-            "xref": "paper",
-            "y": 0.98,
-            "yanchor": "top",
-        },
         font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
         paper_bgcolor="white",
         plot_bgcolor="white",
-        margin={"l": 8, "r": 12, "t": 64, "b": 8},
-        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+        margin={"l": 8, "r": 12, "t": 12, "b": 8},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         hovermode="closest",
         xaxis={**axis, "title": {"text": horizontal}},
         yaxis={**axis, "title": {"text": vertical}},
@@ -42,8 +36,15 @@ def figure(height_title: str, vertical: str, horizontal: str = "") -> go.Figure:
     return chart
 
 
-def to_html(chart: go.Figure, identity: str, height: int = 380) -> str:
-    """A chart as a fragment that fills its container's width; the library must be on the page."""
+def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> str:
+    """A titled chart as a fragment that fills its container's width; the library must be on the page.
+
+    Args:
+        title: Plain text. It stands above the chart, where a narrow window wraps it instead of cutting it.
+        chart: What to draw.
+        identity: Element id, unique on the page.
+        height: Pixels.
+    """
     fragment: str = chart.to_html(
         full_html=False,
         include_plotlyjs=False,
@@ -53,7 +54,7 @@ def to_html(chart: go.Figure, identity: str, height: int = 380) -> str:
         default_height=f"{height}px",
         config={"responsive": True, "displaylogo": False, "displayModeBar": False},
     )
-    return f'<div class="chart">{fragment}</div>'
+    return f'<div class="chart"><h3>{plain(title)}</h3>{fragment}</div>'
 
 
 def thinned(values: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.int64]:

@@ -18,7 +18,7 @@ Values = npt.NDArray[np.float64]
 
 def equity_chart(rows: EvaluationRows) -> str:
     """Growth since the start of each fold; every fold begins at 0 %."""
-    chart = figure("Equity out of sample, each fold from its start", "growth since the fold's start (%)")
+    chart = figure("growth since the fold's start (%)")
     seeds = _seeds(rows)
     market = rows.select(seeds[0])
     _add(chart, "buy and hold", MARKET, *_fold_growth(market, market.benchmark))
@@ -28,19 +28,19 @@ def equity_chart(rows: EvaluationRows) -> str:
     for fold in np.unique(market.fold):
         start = dates(market.time[market.fold == fold][:1])[0]
         chart.add_vline(x=start, line={"color": MARKET, "width": 1, "dash": "dot"})
-    return to_html(chart, "equity", 440)
+    return to_html("Equity out of sample, each fold from its start", chart, "equity", 400)
 
 
 def drawdown_chart(rows: EvaluationRows) -> str:
     """Distance from the running peak over all folds joined; the start capital counts as a peak."""
-    chart = figure("Drawdown, folds joined", "below the peak (%)")
+    chart = figure("below the peak (%)")
     seeds = _seeds(rows)
     market = rows.select(seeds[0])
     _add(chart, "buy and hold", MARKET, *_depth(market, market.benchmark))
     for index, seed in enumerate(seeds):
         own = rows.select(seed)
         _add(chart, _name(seed, seeds), POLICY[index], *_depth(own, own.ret))
-    return to_html(chart, "drawdown", 300)
+    return to_html("Drawdown, folds joined", chart, "drawdown", 280)
 
 
 def seeds_note(rows: EvaluationRows) -> str:

@@ -27,13 +27,15 @@ def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> str:
         return ""
     left_out = max(0, len(drawn) - MOST_CURVES)
     drawn = sorted(drawn, key=lambda trial: -(trial.value or -math.inf))[:MOST_CURVES]
-    chart = figure("Objective after every epoch", "objective (Sharpe, per year)", "epoch")
+    chart = figure("objective (Sharpe, per year)", "epoch")
     for state, colour in STATE_COLOURS.items():
         own = [trial for trial in drawn if trial.state == state and trial is not best]
         if own:
             _add_curves(chart, own, state, colour, width=1.0)
     if best is not None and best.curve:
         _add_curves(chart, [best], f"best, trial {best.number}", INK, width=2.5)
+    if max(step for trial in drawn for step, _ in trial.curve) <= 20:
+        chart.update_xaxes(dtick=1)  # otherwise few epochs get ticks between whole numbers
     usable = [value for trial in drawn for _, value in trial.curve if value > DEGENERATE_SCORE]
     below = sum(value <= DEGENERATE_SCORE for trial in drawn for _, value in trial.curve)
     notes = []
@@ -46,7 +48,9 @@ def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> str:
             )
     if left_out:
         notes.append(f"The best {MOST_CURVES} trials are drawn; {left_out:,} are left out.")
-    return to_html(chart, "epochs", 400) + (f"<p>{' '.join(notes)}</p>" if notes else "")
+    return to_html("Objective after every epoch", chart, "epochs", 380) + (
+        f"<p>{' '.join(notes)}</p>" if notes else ""
+    )
 
 
 def _add_curves(
@@ -101,7 +105,7 @@ def _importance(study: optuna.Study) -> str:
         warnings.simplefilter("ignore", ExperimentalWarning)
         importances = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
     ordered = sorted(importances.items(), key=lambda item: item[1])
-    chart = figure("Importance of the parameters", "", "share of the explained variation (%)")
+    chart = figure("", "share (%)")
     chart.add_bar(
         x=rounded([share * 100 for _, share in ordered]),
         y=[plain(name) for name, _ in ordered],
@@ -110,14 +114,19 @@ def _importance(study: optuna.Study) -> str:
         hovertemplate="%{y}: %{x:.1f} %<extra></extra>",
     )
     chart.update_yaxes(type="category")
-    return to_html(chart, "importance", 130 + 26 * len(ordered))
+    return to_html(
+        "Importance of the parameters: share of the explained variation",
+        chart,
+        "importance",
+        80 + 26 * len(ordered),
+    )
 
 
 def _slice(name: str, index: int, trials: Sequence[TrialRecord]) -> str:
     own = [trial for trial in trials if name in trial.params]
     values = [trial.params[name] for trial in own]
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    chart = figure(plain(name), "objective", "")
+    chart = figure("objective")
     chart.add_scatter(
         x=rounded(values) if numeric else [plain(value) for value in values],
         y=rounded([trial.value or 0.0 for trial in own]),
@@ -133,7 +142,16 @@ def _slice(name: str, index: int, trials: Sequence[TrialRecord]) -> str:
         hovertemplate="trial %{customdata}: %{x}, %{y:.3f}<extra></extra>",
     )
     if numeric and any(name in trial.logarithmic for trial in own):
-        chart.update_xaxes(type="log", dtick="D2")
+        ticks = _log_ticks(min(values), max(values))
+        chart.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     elif not numeric:
         chart.update_xaxes(type="category")
-    return to_html(chart, f"slice-{index}", 300)
+    return to_html(name, chart, f"slice-{index}", 260)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten that lie in the range; powers alone over more than three decades."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
+    ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low / 1.05 <= tick <= high * 1.05]

@@ -7,6 +7,8 @@ from hpo.report.wording import NOT_DEFINED, number, plural, probability, years
 from trainer.statistics.bootstrap import Interval
 from trainer.statistics.superior_predictive_ability import SuperiorAbility
 
+SMALLEST_P = 0.001  # one over the number of bootstrap samples
+
 
 def trust_table(findings: Findings) -> str:
     """Statistics of the winner, HTML; what cannot be computed is said to be not defined."""
@@ -100,7 +102,11 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _ability(ability: SuperiorAbility | None) -> str:
-    return NOT_DEFINED if ability is None else f"p = {number(ability.consistent, 3)}"
+    if ability is None:
+        return NOT_DEFINED
+    if ability.consistent < SMALLEST_P:
+        return f"p &lt; {SMALLEST_P}"
+    return f"p = {number(ability.consistent, 3)}"
 
 
 def _ability_note(ability: SuperiorAbility | None) -> str:
