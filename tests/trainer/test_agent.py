@@ -87,7 +87,8 @@ class PlainMember:
             for row in (m, members + m):
                 views = {spec.name: value.block.view(spec.name)[row].clone() for spec in value.block.specs}
                 self.networks.append({name: torch.nn.Parameter(view) for name, view in views.items()})
-        self.slow = {name: p.detach().clone() for name, p in self.followed().items()}
+        slow = blocks_of(agent, state, members)["target"]
+        self.slow = {name: slow.view(name)[m].clone() for name in self.followed()}
         self.optimisers = [self._optimiser(network) for network in self.networks]
         self.atoms = torch.linspace(agent.v_min, agent.v_max, agent.num_atoms, dtype=torch.float64)
 
@@ -203,6 +204,10 @@ def test_three_whole_updates_equal_autograd_with_torchs_own_optimiser(use_iql):
         use_iql=use_iql,
     )
     agent, _ = make_agent(configs)
+    # a target network unlike the online one: which of the two chooses, and which values, then matters
+    start = agent.state_dict()
+    start["target"] = make_agent(configs, folds=[8, 9])[0].state_dict()["target"]
+    agent.load_state_dict(start)
     plain = [PlainMember(config, agent.state_dict(), m, 2) for m, config in enumerate(configs)]
     for step in range(3):
         batch = make_batch(2, seed=step)

@@ -37,7 +37,6 @@ def discounted_location(reward: Tensor, terminated: Tensor, gamma: Tensor, next_
     Returns:
         [M, B, I], reward units.
     """
-    discount = torch.where(terminated, 0.0, gamma[:, None])
     # A terminal row must not see the next value at all: 0 * inf would be NaN.
-    bootstrap = torch.where(terminated[..., None], 0.0, discount[..., None] * next_value)
+    bootstrap = torch.where(terminated[..., None], 0.0, gamma[:, None, None] * next_value)
     return reward[..., None] + bootstrap
