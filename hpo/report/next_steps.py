@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import plain
+
+DEFAULT_RUNS = "runs"
 
 
 def next_steps(study: StudyRecord, best: TrialRecord | None) -> str:
@@ -16,7 +19,9 @@ def next_steps(study: StudyRecord, best: TrialRecord | None) -> str:
     if any(trial.state in ("RUNNING", "WAITING") for trial in study.trials):
         steps.append(("Go on with trials that have not ended", f"foxtune resume --study {name}"))
     if best is not None and not best.degenerate:
-        steps.append(("Walk the best policy again and compare", f"foxtune replay --study {name} --best"))
+        steps.append(
+            ("Train the best trial again and compare its objective", f"foxtune replay --study {name} --best")
+        )
         steps.append(
             (
                 "Train the best configuration anew, in this process",
@@ -39,4 +44,11 @@ def next_steps(study: StudyRecord, best: TrialRecord | None) -> str:
         )
     if not study.trials:
         steps.append(("Start the search", f"foxtune tune --study {name}"))
-    return "".join(f"<p>{plain(text)}:</p><pre>{plain(command)}</pre>" for text, command in steps)
+    where = _runs_flag(study.run_directory)
+    return "".join(f"<p>{plain(text)}:</p><pre>{plain(command + where)}</pre>" for text, command in steps)
+
+
+def _runs_flag(run_directory: Path) -> str:
+    """Names the folder of runs where it is not the one that a command would look in from here."""
+    runs = run_directory.absolute().parent
+    return "" if runs == Path(DEFAULT_RUNS).absolute() else f" --runs {shlex.quote(str(runs))}"
