@@ -111,6 +111,17 @@ def test_no_test_folder_is_a_package():
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
+def test_every_link_of_the_documents_leads_to_a_file():
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{document.relative_to(ROOT)}: {target}"
+        for document in documents
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
+        if not (document.parent / target).exists()
+    ]
+    assert broken == []
+
+
 def test_commands_import_nothing_heavy_before_they_run():
     heavy = ("ray", "optuna", "torch", "pydantic", "pandas", "numpy", "plotly", "rich")
     script = "import sys, hpo.__main__; print(*sorted({name.split('.')[0] for name in sys.modules}))"
