@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+
+from hpo.report.findings import find
+from hpo.report.records import read_study
+from hpo.report.trial_matrix import trial_matrix
+from trainer.statistics.deflated_sharpe import deflated_sharpe, expected_maximum
+from trainer.statistics.moments import moments
+from trainer.statistics.sharpe import sharpe
+
+
+def found(search):
+    record = read_study(search.study, search.directory)
+    return find(record, record.best, record.evaluation(record.best.number))
+
+
+def test_the_deflated_ratio_counts_every_started_trial_and_the_spread_of_all_scored_ones(full):
+    findings = found(full)
+    best = full.study.best_trial.number
+    returns = full.read(best).ravel()
+    pruned = next(trial for trial in full.study.trials if trial.state.name == "PRUNED")
+    ratios = [sharpe(full.read(number).ravel()) for number in range(10)]
+    ratios += [pruned.user_attrs["score"]["per_seed"][0][1] / math.sqrt(252), 0.0]
+    variance = np.var(ratios, ddof=1)
+    expected = deflated_sharpe(sharpe(returns), 450, moments(returns), variance, 13)
+    assert findings.started == 13
+    assert findings.deflated == pytest.approx(expected, rel=1e-9)
+    assert findings.luck == pytest.approx(math.sqrt(variance * 252) * expected_maximum(13), rel=1e-9)
+    assert 1 <= findings.effective <= 13
+    assert findings.deflated_effective >= findings.deflated
+
+
+def test_a_single_trial_is_not_deflated(search):
+    search.add(search.returns(0.001))
+    findings = found(search)
+    assert findings.deflated == findings.probability
+    assert findings.luck == 0.0
+    assert findings.overfitting is None
+
+
+def test_one_score_among_several_trials_leaves_the_deflated_ratio_undefined(search):
+    search.add(search.returns(0.001))
+    search.add(state="FAIL", reason="killed")
+    findings = found(search)
+    assert findings.deflated is None
+    assert findings.luck is None
+
+
+def test_without_its_bars_the_winner_keeps_its_score_and_loses_the_rest(search):
+    search.add(search.returns(0.001))
+    record = read_study(search.study, search.directory)
+    findings = find(record, record.best, None)
+    assert findings.ratio == pytest.approx(record.best.value)
+    for name in ("policy", "benchmark", "shape", "interval", "deflated", "overfitting", "over_cash"):
+        assert getattr(findings, name) is None
+
+
+def test_the_matrix_holds_mean_returns_over_seeds_in_the_winners_order(search):
+    one, two = search.returns(0.001), search.returns(0.0, seeds=2)
+    search.add(one)
+    search.add(two)
+    record = read_study(search.study, search.directory)
+    matrix = trial_matrix(record, record.evaluation(0))
+    assert matrix.numbers == (0, 1)
+    np.testing.assert_allclose(matrix.returns[:, 0], one.ravel())
+    np.testing.assert_allclose(matrix.returns[:, 1], two.mean(axis=0).ravel())
+    np.testing.assert_allclose(matrix.benchmark, search.market.ravel())
+
+
+def test_bars_after_a_bankruptcy_count_zero_and_other_windows_are_left_out(search):
+    search.add(search.returns(0.001))
+    search.add(search.returns(0.0), keep=slice(0, 200))
+    search.add(search.returns(0.0), shift=1)
+    record = read_study(search.study, search.directory)
+    matrix = trial_matrix(record, record.evaluation(0))
+    assert matrix.numbers == (0, 1)
+    assert matrix.left_out == 1
+    assert (matrix.returns[200:, 1] == 0).all()
+    assert (matrix.returns[:200, 1] != 0).all()
