@@ -12,11 +12,11 @@ from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneCo
 from ray.tune.experiment import Trial
 
 from hpo.config import SearchConfig
-from hpo.interruption import Interruption, SearchStopped
+from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
 from hpo.outcome import Ended, SearchOutcome, summarise
 from hpo.progress import SearchProgress
-from hpo.ray_cluster import Cluster, connected
+from hpo.ray_cluster import Cluster, connected, require_on_every_node
 from hpo.resources import Gpu, concurrency
 from hpo.run_directory import RunDirectory
 from hpo.scheduler import StudyScheduler
@@ -106,8 +106,9 @@ def drive(job: Job) -> SearchOutcome:
         )
         try:
             _run_ray(job, ledger, directory, started)
-        except SearchStopped:
-            job.say("the trials did not stop in time and were ended")
+        except KeyboardInterrupt:  # SearchStopped, as Ray's core passes it on
+            if ledger.live:
+                job.say("the trials did not stop in time and were ended; checkpoints remain")
         finally:
             job.interruption.close()
             left = ledger.interrupt()
@@ -124,6 +125,7 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
         job.interruption.install()
         job.say(cluster.note)
         _check_cluster(search, directory, cluster)
+        require_on_every_node(cluster, "runs", directory.path)
         concurrent = concurrency(search, cluster.gpus)
         if concurrent < search.concurrent:
             job.say(f"{concurrent} trial(s) at a time, not {search.concurrent}: {cluster.gpus:g} GPU(s)")
@@ -163,10 +165,10 @@ def _check_cluster(search: SearchConfig, directory: RunDirectory, cluster: Clust
             "use --backend reference --gpus-per-trial 0, or add GPU nodes",
         )
     file = sqlite_file(directory.storage_url(search))
-    if cluster.nodes > 1 and file is not None:
+    if len(cluster.nodes) > 1 and file is not None:
         raise ConfigError(
             "storage",
-            f"SQLite serves one machine, but the cluster has {cluster.nodes}; "
+            f"SQLite serves one machine, but the cluster has {len(cluster.nodes)}; "
             "give a PostgreSQL URL or journal:FILE on a shared disk",
         )
 

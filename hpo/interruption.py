@@ -7,12 +7,16 @@ import threading
 from types import FrameType, TracebackType
 from typing import Self
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 3.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class SearchStopped(BaseException):
-    """Leaves Ray's loop at once. Not an Exception: nothing on the way may take it for a trial's error."""
+class SearchStopped(KeyboardInterrupt):
+    """Leaves Ray's loop at once. Not an Exception: nothing on the way may take it for a trial's error.
+
+    Raised inside a call of Ray's core it arrives as a plain KeyboardInterrupt, the only kind that the core
+    passes on, so that is what has to be caught.
+    """
 
 
 class Interruption:

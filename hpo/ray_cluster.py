@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import shutil
@@ -11,13 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hpo.config import SearchConfig
 from hpo.resources import Gpu
 from trainer.errors import ConfigError
 
 MIB = 2**20
+SCRATCH = "foxtune-"
 OBJECT_STORE_MIB = 96  # beside the market: Ray's own small objects
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -40,12 +44,12 @@ class Cluster:
 
     Attributes:
         gpus: GPUs that it offers.
-        nodes: Live machines.
+        nodes: (name, node id) of the live machines.
         note: One line that says which cluster it is.
     """
 
     gpus: float
-    nodes: int
+    nodes: tuple[tuple[str, str], ...]
     note: str
 
 
@@ -74,7 +78,8 @@ def connected(
     try:
         if own:
             if search.ray.address is None:
-                scratch = Path(tempfile.mkdtemp(prefix="foxtune-", dir=_short_folder()))
+                remove_stale_scratch(_short_folder())
+                scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-", dir=_short_folder()))
                 _start(search, gpus, concurrent, market_bytes, scratch)
             else:
                 _join(search.ray.address)
@@ -84,6 +89,42 @@ def connected(
             ray.shutdown()
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_on_every_node(cluster: Cluster, key: str, path: Path) -> None:
+    """Refuses a folder that only this machine has; one machine alone is not asked.
+
+    Raises:
+        ConfigError: Naming ``key``, the node and the path.
+    """
+    if len(cluster.nodes) < 2:
+        return
+    missing = nodes_without(cluster.nodes, path)
+    if missing:
+        raise ConfigError(
+            key, f"must lie on a disk that every node shares, but node {missing[0]} does not have {path}"
+        )
+
+
+def nodes_without(nodes: tuple[tuple[str, str], ...], path: Path) -> tuple[str, ...]:
+    """Asks every node whether it has ``path``; returns the names of those that do not."""
+    probe = ray.remote(num_cpus=0)(os.path.exists)
+    asked = [
+        probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(
+            str(path)
+        )
+        for _, node_id in nodes
+    ]
+    answers = ray.get(asked)
+    return tuple(name for (name, _), there in zip(nodes, answers, strict=True) if not there)
+
+
+def remove_stale_scratch(folder: str) -> None:
+    """Removes the scratch folders of drivers that were killed before they could."""
+    for left in Path(folder).glob(f"{SCRATCH}*-*"):
+        owner = left.name.removeprefix(SCRATCH).partition("-")[0]
+        if owner.isdecimal() and not psutil.pid_exists(int(owner)) and left.owner() == getpass.getuser():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _start(
@@ -113,11 +154,12 @@ def _join(address: str) -> None:
 
 
 def _describe(address: str | None) -> Cluster:
-    nodes = len([node for node in ray.nodes() if node["Alive"]])  # type: ignore[no-untyped-call]
+    alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    nodes = tuple((str(node["NodeManagerHostname"]), str(node["NodeID"])) for node in alive)
     found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     where = "started on this machine" if address is None else f"joined at {address}"
     cpus, gpus = found.get("CPU", 0.0), found.get("GPU", 0.0)
-    note = f"Ray {ray.__version__} {where}: {nodes} node(s), {cpus:g} CPU(s), {gpus:g} GPU(s) for trials"
+    note = f"Ray {ray.__version__} {where}: {len(nodes)} node(s), {cpus:g} CPU(s), {gpus:g} GPU(s) for trials"
     return Cluster(gpus, nodes, note)
 
 

@@ -60,6 +60,7 @@ class FakeTraining:
         report = self._report(fake_score(self.config, epoch), epoch)
         self.reports.append(report)
         self.save()
+        sys.stdout.write(f"GPUs {os.environ.get('CUDA_VISIBLE_DEVICES')!r}\n")
         sys.stdout.write(f"printed in epoch {epoch}\n")
         return report
 

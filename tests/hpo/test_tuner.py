@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -61,6 +64,7 @@ def test_each_trial_has_its_own_log_and_keeps_weights_but_no_checkpoint(search_w
         folder = outcome.directory.trial(number)
         log = (folder / "log.txt").read_text()
         assert re.findall(r"printed in epoch (\d)", log) == ["1", "2"]
+        assert "GPUs ''\n" in log
         assert f"trial {number}: " in log
         assert f"trial {1 - number}: " not in log
         assert (folder / "weights.pt").exists()
@@ -141,6 +145,28 @@ def test_resuming_with_another_space_is_refused_with_a_table(make_search, space,
     narrow = type(space)("narrow", space.parameters[:1])
     with pytest.raises(ConfigError, match=r"her_strategy +.*not searched"):
         resume(make_search(epochs=1, trials=2), narrow, market=fakes.FakeMarket())
+
+
+def test_a_node_without_the_folder_is_found(cluster, tmp_path):
+    import ray
+
+    from hpo.ray_cluster import nodes_without
+
+    nodes = (("here", ray.nodes()[0]["NodeID"]),)
+    assert nodes_without(nodes, tmp_path) == ()
+    assert nodes_without(nodes, tmp_path / "nothing") == ("here",)
+
+
+def test_only_the_scratch_of_dead_drivers_is_removed(tmp_path):
+    from hpo.ray_cluster import remove_stale_scratch
+
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = (f"foxtune-{dead.pid}-a", f"foxtune-{os.getpid()}-b", "foxtune-notes", "other")
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_stale_scratch(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
 def test_a_large_market_travels_through_the_object_store(cluster, make_search, fakes):
