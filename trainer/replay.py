@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +27,21 @@ class Sample:
 
     index: Tensor  # [M, B] int64
     weight: Tensor  # [M, B] float, maximum 1 per member
+
+
+class Rings(NamedTuple):
+    """The stored columns themselves, for code that reads or writes all of them: [M, C, ...]."""
+
+    prefix: Tensor  # [M, C, P] float
+    next_prefix: Tensor  # [M, C, P] float
+    row: Tensor  # [M, C] int32
+    action: Tensor  # [M, C, K] uint8
+    reward: Tensor  # [M, C] float
+    terminated: Tensor  # [M, C] bool
+    truncated: Tensor  # [M, C] bool
+    episode_start: Tensor  # [M, C] int64, write position
+    episode_stop: Tensor  # [M, C] int64, write position, exclusive
+    priority: Tensor  # [M, C] float32
 
 
 class ReplayBuffer:
@@ -59,18 +75,19 @@ class ReplayBuffer:
         self.capacity = capacity
         self.layout = layout
         self.dtype = dtype
-        self._stored: dict[str, Tensor] = {
-            "prefix": ring(layout.prefix_dim, dtype=dtype),
-            "next_prefix": ring(layout.prefix_dim, dtype=dtype),
-            "row": ring(dtype=torch.int32),
-            "action": ring(layout.num_branches, dtype=torch.uint8),
-            "reward": ring(dtype=dtype),
-            "terminated": ring(dtype=torch.bool),
-            "truncated": ring(dtype=torch.bool),
-            "episode_start": ring(dtype=torch.int64),
-            "episode_stop": ring(dtype=torch.int64),
-            "priority": ring(dtype=torch.float32),
-        }
+        self.rings = Rings(
+            prefix=ring(layout.prefix_dim, dtype=dtype),
+            next_prefix=ring(layout.prefix_dim, dtype=dtype),
+            row=ring(dtype=torch.int32),
+            action=ring(layout.num_branches, dtype=torch.uint8),
+            reward=ring(dtype=dtype),
+            terminated=ring(dtype=torch.bool),
+            truncated=ring(dtype=torch.bool),
+            episode_start=ring(dtype=torch.int64),
+            episode_stop=ring(dtype=torch.int64),
+            priority=ring(dtype=torch.float32),
+        )
+        self._stored: dict[str, Tensor] = self.rings._asdict()
         self.mass = ring(dtype=torch.int64)  # rint(priority 2^32), kept so that sampling only adds
         self.largest_error = torch.full((members,), FIRST_ERROR, dtype=torch.float32, device=device)
         self.written = torch.zeros((), dtype=torch.int64, device=device)
@@ -80,7 +97,7 @@ class ReplayBuffer:
     @property
     def priority(self) -> Tensor:
         """[M, C] float32, q of every slot; 0 where nothing was stored yet."""
-        return self._stored["priority"]
+        return self.rings.priority
 
     def bytes_per_item(self) -> int:
         """Bytes of one stored transition: 2 P floats, a reward, K actions, bounds, priority and sums."""
@@ -120,8 +137,16 @@ class ReplayBuffer:
             stored = self._stored[name]
             stored.index_copy_(1, slots, value.reshape(self.members, count, *stored.shape[2:]))
         self.mass.index_copy_(1, slots, mass_of(fresh))
+        self.advance(count)
+
+    def advance(self, count: int) -> None:
+        """Moves the write cursor past ``count`` items that stand in the ring already."""
         self.written += count
         self._inserted += count
+
+    def recompute_mass(self) -> None:
+        """Makes ``mass`` follow ``priority`` again, after code that writes priorities alone."""
+        self.mass.copy_(mass_of(self.priority))
 
     def sample(self, batch_size: int, step: Tensor, keys: Tensor, hyper: Hyperparameters) -> Sample:
         """Draws B slots per member, one per stratum of the priorities' sum.
@@ -191,7 +216,8 @@ class ReplayBuffer:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Returns copies of the occupied slots and the counters, for a bit-for-bit resume."""
-        slots = {name: self._occupied(tensor).clone() for name, tensor in self._stored.items()}
+        filled = min(int(self.written), self.capacity)
+        slots = {name: tensor[:, :filled].clone() for name, tensor in self._stored.items()}
         return slots | {"largest_error": self.largest_error.clone(), "written": self.written.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -214,7 +240,7 @@ class ReplayBuffer:
                 )
             stored.zero_()
             target.copy_(source)
-        self.mass.copy_(mass_of(self.priority))
+        self.recompute_mass()
         self.largest_error.copy_(state["largest_error"])
         self.written.copy_(state["written"])
         self._inserted = inserted
@@ -222,10 +248,9 @@ class ReplayBuffer:
     def _sampled_mass(self) -> Tensor:
         # Slots beyond the occupied ones have no mass and change no sum: the CPU skips them. A captured
         # graph would keep the width it was captured with, so a GPU always scans the whole ring.
-        return self._occupied(self.mass) if self.mass.device.type == "cpu" else self.mass
-
-    def _occupied(self, ring: Tensor) -> Tensor:
-        return ring[:, : min(self._inserted, self.capacity)]
+        if self.mass.device.type != "cpu":
+            return self.mass
+        return self.mass[:, : min(self._inserted, self.capacity)]
 
     def _at(self, name: str, index: Tensor) -> Tensor:
         stored = self._stored[name]

@@ -1,0 +1,109 @@
+"""replay_sample: draws, gathers and relabels a whole batch per member in one launch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from trainer.fused.step_buffers import StepBuffers
+from trainer.hyperparameters import Hyperparameters
+from trainer.kernels.loader import Kernel, load
+from trainer.kernels.priority_sums import THREADS
+from trainer.kernels.sample_indices import DrawInputs, SampleShape
+from trainer.layout import FeatureTable, StateLayout
+from trainer.replay import Rings
+
+QUAD = 4  # columns of one 16-byte load
+QUAD_BYTES = 16
+
+
+def replay_sample(
+    inputs: DrawInputs,
+    rings: Rings,
+    layout: StateLayout,
+    table: FeatureTable | None,
+    hyper: Hyperparameters,
+    buffers: StepBuffers,
+) -> None:
+    """Fills ``buffers`` but for td_error and accept.
+
+    Args:
+        inputs: Priorities with fresh sums, counters and keys.
+        rings: What is stored, [M, C, ...].
+        layout: Which columns of a state are stored.
+        table: The market part of the states, None where ``layout.table_dim`` is 0.
+        hyper: Per-member scalars of importance weights and hindsight.
+        buffers: Written; ``largest_weight`` is raised from 0.
+    """
+    shape = SampleShape.of(buffers.members, buffers.batch_size, inputs.sums)
+    absent = rings.prefix  # an address that a kernel without table columns never reads
+    features, center, scale = (
+        (absent, absent, absent) if table is None else (table.features, table.center, table.inverse_scale)
+    )
+    aligned = _aligned(layout, table)
+    _kernel(layout, buffers.state.dtype, aligned).launch(
+        shape.grid,
+        THREADS,
+        inputs.priority,
+        inputs.sums.group_mass,
+        inputs.sums.block_mass,
+        inputs.written,
+        inputs.keys,
+        inputs.step,
+        hyper.per_beta,
+        hyper.total_updates,
+        rings.prefix,
+        rings.next_prefix,
+        rings.row,
+        rings.action,
+        rings.reward,
+        rings.terminated,
+        rings.episode_start,
+        rings.episode_stop,
+        features,
+        center,
+        scale,
+        np.float32(0.0 if table is None else table.limit),
+        hyper.her_size,
+        hyper.her_strategy,
+        hyper.her_future_offset,
+        hyper.her_threshold,
+        hyper.her_weight_one,
+        buffers.state,
+        buffers.action,
+        buffers.reward,
+        buffers.terminated,
+        buffers.weight,
+        buffers.index,
+        buffers.donor,
+        buffers.largest_weight,
+        np.int32(inputs.priority.shape[1]),
+        np.int32(buffers.batch_size),
+        np.int32(shape.multiplier),
+        np.int32(shape.rows_per_block),
+        shared_bytes=shape.shared_bytes,
+    )
+
+
+def _aligned(layout: StateLayout, table: FeatureTable | None) -> bool:
+    tensors = () if table is None else (table.features, table.center, table.inverse_scale)
+    return (
+        layout.prefix_dim % QUAD == 0
+        and layout.table_dim % QUAD == 0
+        and all(tensor.data_ptr() % QUAD_BYTES == 0 for tensor in tensors)
+    )
+
+
+def _kernel(layout: StateLayout, activation_dtype: torch.dtype, aligned: bool) -> Kernel:
+    return load(
+        "replay_sample",
+        (
+            ("PREFIX_DIM", layout.prefix_dim),
+            ("TABLE_DIM", layout.table_dim),
+            ("GOAL_DIM", layout.goal_dim),
+            ("ACHIEVED_OFFSET", layout.achieved_offset),
+            ("NUM_BRANCHES", layout.num_branches),
+            ("ACTIVATION", "foxtune::Bf16" if activation_dtype == torch.bfloat16 else "float"),
+            ("ALIGNED", int(aligned)),
+        ),
+    )
