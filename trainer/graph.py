@@ -1,0 +1,63 @@
+"""GraphedCallable: warm-up, capture and replay of a device-only function behind one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+WARM_UP_CALLS = 3
+
+
+class GraphedCallable:
+    """Captures ``function`` into a CUDA graph once and replays it.
+
+    The function may launch kernels and torch operations on preallocated tensors; it must not allocate,
+    synchronise or read a device value on the host. Warm-up calls run on a side stream, as capture
+    does, and they are real calls: ``reset`` is called after them, to undo what they changed.
+
+    Args:
+        function: Device-only work, without arguments or results.
+        reset: Called after warm-up, before capture; restores the tensors that ``function`` changes.
+        enabled: False calls the function instead of replaying, for debugging (``--no-graph``).
+    """
+
+    def __init__(
+        self, function: Callable[[], None], reset: Callable[[], None], *, enabled: bool = True
+    ) -> None:
+        self._function = function
+        self._graph: torch.cuda.CUDAGraph | None = None
+        if enabled:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UP_CALLS):
+                    function()
+            torch.cuda.current_stream().wait_stream(side)
+            torch.cuda.synchronize()
+            reset()
+            torch.cuda.synchronize()
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                function()
+
+    def replay(self) -> None:
+        """Queues one run of the function on the current stream."""
+        if self._graph is None:
+            self._function()
+        else:
+            self._graph.replay()
+
+
+def allocations_of_a_capture(function: Callable[[], None]) -> int:
+    """Captures ``function`` once more and returns how many blocks torch allocated meanwhile.
+
+    A function that is fit for capture returns 0: torch serves allocations inside a capture from a
+    private pool without complaint, so only its counter shows them.
+    """
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    with torch.cuda.graph(graph):
+        function()
+    return int(torch.cuda.memory_stats()["allocation.all.allocated"]) - int(before)
