@@ -58,6 +58,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     config = settle_device(effective.config, effective.origins, gpus)
     print(device_line(config, gpus), flush=True)
 
+    from hpo.advice import configuration_advice, epoch_advice
     from hpo.commands.epoch_table import closing, header, line
     from trainer.data.market import load_market
     from trainer.folds import require_min_folds, split
@@ -77,12 +78,12 @@ def _run(arguments: Namespace, context: Context) -> int:
     if not arguments.resume:
         write_record(directory, effective)
     print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
-    print(f"run directory {directory}\n{header(folds)}", flush=True)
+    print("\n".join([f"run directory {directory}", *configuration_advice(config), header(folds)]), flush=True)
 
     def show(report: EpochReport) -> None:
         if arguments.resume:  # only now is it known that the checkpoint accepts this configuration
             write_record(directory, effective)
-        print(line(report, folds), flush=True)
+        print("\n".join([line(report, folds), *epoch_advice(report)]), flush=True)
 
     try:
         result = run_training(

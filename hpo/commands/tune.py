@@ -26,6 +26,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     if config.gpus_per_trial > 0 and config.ray.address is None:
         check_gpus(config, visible_gpus())
 
+    from hpo.advice import configuration_advice
     from hpo.commands.search_flow import close_search
     from hpo.tuner import load_market, tune
     from trainer.folds import require_min_folds, split
@@ -33,6 +34,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     market = load_market(config)
     parts = split(len(market.bars), config.trainer.walk_forward)
     require_min_folds(parts, config.trainer.walk_forward)
+    for advice in configuration_advice(config.trainer):
+        print(advice)
     print(
         f"study {config.study}: {config.trials} trials of {space.name} on {market.name}, "
         f"{len(market.bars)} bars, {len(parts.folds)} folds",

@@ -5,7 +5,6 @@ import pytest
 from hpo.__main__ import main
 
 SMALL = {
-    "data.path": "synthetic:known_answer:400:1",
     "episodes": 2,
     "episode_length": 16,
     "batch_size": 16,
@@ -21,7 +20,7 @@ SMALL = {
 def small() -> list[str]:
     """Flags of a training that takes a fraction of a second."""
     words = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
-    return ["--epochs", "2", "--folds", "3", *words]
+    return ["--data", "synthetic:known_answer:400:1", "--epochs", "2", "--folds", "3", *words]
 
 
 @pytest.fixture
