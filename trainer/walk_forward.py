@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from trainer.errors import NonFiniteError
 from trainer.reports import FoldScore, WalkForwardScore
+from trainer.statistics.compounding import total_return
 from trainer.statistics.sharpe import annualised_sharpe, has_spread
 from trainer.statistics.sharpe_inference import annualised_standard_error
 
@@ -178,17 +178,11 @@ def _score_fold(member: MemberOutcome, periods_per_year: float) -> FoldScore:
         sharpe=sharpe or 0.0,
         sharpe_defined=sharpe is not None,
         trades=member.trades,
-        total_return=_compounded(member.returns),
+        total_return=total_return(member.returns),
         bars=member.returns.size,
         turnover=member.turnover,
         bankrupt=member.bankrupt,
     )
-
-
-def _compounded(returns: npt.NDArray[np.float64]) -> float:
-    with np.errstate(over="ignore"):
-        growth = float(np.prod(1.0 + returns))
-    return min(growth, sys.float_info.max) - 1.0
 
 
 def _standard_error(seed: _SeedScore, periods_per_year: float) -> float:

@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 
 from hpo.report.charts import MARKET, POLICY, dates, figure, rounded, thinned, to_html
 from trainer.evaluation_file import EvaluationRows
-from trainer.statistics.drawdown import drawdowns, equity
+from trainer.statistics.compounding import equity
+from trainer.statistics.drawdown import drawdowns
 
 MOST_POINTS = 2400  # of one line over all folds
 MOST_SEEDS = 8

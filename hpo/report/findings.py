@@ -15,6 +15,7 @@ from trainer.reports import WalkForwardScore
 from trainer.statistics.backtest_length import minimum_backtest_length
 from trainer.statistics.backtest_overfitting import Overfitting, backtest_overfitting
 from trainer.statistics.bootstrap import Interval, sharpe_interval
+from trainer.statistics.compounding import total_return
 from trainer.statistics.deflated_sharpe import (
     deflated_sharpe,
     deflation_threshold,
@@ -161,7 +162,7 @@ def _seed_returns(rows: EvaluationRows) -> list[npt.NDArray[np.float64]]:
 def _performance(returns: npt.NDArray[np.float64], year: float) -> Performance:
     return Performance(
         sharpe=annualised_sharpe(returns, year),
-        total_return=float(np.prod(1.0 + returns)) - 1.0,
+        total_return=total_return(returns),
         drawdown=max_drawdown(returns),
     )
 

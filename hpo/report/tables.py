@@ -10,6 +10,7 @@ from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import NOT_RECORDED, number, parameter, percent, plain
 from trainer.evaluation_file import EvaluationRows
 from trainer.reports import FoldScore, WalkForwardScore
+from trainer.statistics.compounding import total_return
 
 MOST_TRIALS = 1000
 
@@ -38,7 +39,7 @@ def _fold_row(fold: FoldScore, rows: EvaluationRows | None) -> list[str]:
         own = rows.select(fold.seed, fold.fold)
         if own.time.size:
             first, last = (str(own.time[at].astype("datetime64[ns]").astype("M8[D]")) for at in (0, -1))
-            held = percent(float(np.prod(1.0 + own.benchmark)) - 1.0)
+            held = percent(total_return(own.benchmark))
     return [
         str(fold.seed),
         str(fold.fold),

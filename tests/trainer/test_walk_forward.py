@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainer.errors import NonFiniteError
@@ -132,6 +132,7 @@ def test_the_joined_objective_cannot_be_combined_from_ratios():
         combine_folds([], "mean_fold")
 
 
+@example(returns=[1e300, 1e300, -1.0], objective="wf_sharpe")
 @settings(deadline=None, max_examples=60)
 @given(
     returns=st.lists(st.floats(-1.0, 1e300, allow_subnormal=True), min_size=0, max_size=12),

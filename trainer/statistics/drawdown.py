@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from trainer.statistics.sharpe import Returns, checked_returns
-
-
-def equity(returns: npt.ArrayLike) -> Returns:
-    """Compounded equity [T + 1] of ``returns`` [T], beginning with the start capital 1."""
-    values = checked_returns(returns)
-    return np.concatenate([np.ones(1), np.cumprod(1.0 + values)])
+from trainer.statistics.compounding import equity
+from trainer.statistics.sharpe import Returns
 
 
 def drawdowns(returns: npt.ArrayLike) -> Returns:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.statistics.drawdown import drawdowns, equity, max_drawdown
+from trainer.statistics.drawdown import drawdowns, max_drawdown
 
 MONTHLY = (
     ".003 .026 .011 -.01 .015 .025 .016 .067 -.014 .04 -.005 .081 "
@@ -24,7 +24,3 @@ def test_gains_only_have_no_drawdown_and_ruin_is_all():
     assert max_drawdown([0.1, 0.0, 0.2]) == 0.0
     assert max_drawdown([]) == 0.0
     assert max_drawdown([0.5, -1.0, 0.3]) == -1.0
-
-
-def test_equity_compounds_from_one():
-    np.testing.assert_allclose(equity([0.1, -0.5]), [1.0, 1.1, 0.55])
