@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,17 +73,11 @@ def best_lines(trial: FrozenTrial) -> str:
 def next_commands(outcome: SearchOutcome) -> str:
     """Lists what can be typed now, as it has to be typed."""
     runs = outcome.directory.path.parent
-    place = outcome.study if runs.name == "runs" and _is_here(outcome) else f"{outcome.study} --runs {runs}"
+    place = outcome.study if runs == Path.cwd() / "runs" else f"{outcome.study} --runs {runs}"
     lines = [f"foxtune dashboard {place}", f"foxtune resume {place} --trials {_more(outcome)}"]
     if outcome.best is not None:
         lines.insert(0, f"foxtune replay {place} --best")
     return "next:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def _is_here(outcome: SearchOutcome) -> bool:
-    from pathlib import Path
-
-    return outcome.directory.path.parent == (Path.cwd() / "runs")
 
 
 def _more(outcome: SearchOutcome) -> int:
