@@ -128,8 +128,8 @@ def require_same(study: str, old: StudyDefinition, new: StudyDefinition) -> None
     if found:
         raise ConfigError(
             "study",
-            f"study {study!r} was made with another definition; give a new name with --study, "
-            "or --fork to copy the comparable trials into a new study\n" + difference_table(found),
+            f"study {study!r} was made with another definition; give a new name with --study NEW, "
+            f"and --fork {study} with it to copy the comparable trials\n{difference_table(found)}",
         )
 
 

@@ -110,8 +110,8 @@ def create(
         require_same(name, stored_definition(storage, name), definition)
         raise ConfigError(
             "study",
-            f"study {name!r} exists; continue it with `foxtune resume {name}`, give a new name with --study, "
-            "or copy its comparable trials into a new study with --fork",
+            f"study {name!r} exists; continue it with `foxtune resume {name}`, or give a new name with "
+            f"--study NEW, and --fork {name} with it to copy the comparable trials",
         )
     study = optuna.create_study(storage=storage, study_name=name, direction=DIRECTION)
     study.set_user_attr(DEFINITION, definition.to_json())

@@ -52,7 +52,9 @@ def tune(
     gpus = _checked_gpus(search, say)
     search = with_absolute_paths(search)
     directory = RunDirectory.of(search)
-    source_url = None if fork_from is None else study_url(search.runs, fork_from, search.storage)
+    source = None
+    if fork_from is not None:
+        source = open_existing(study_url(search.runs, fork_from, search.storage), fork_from)
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
         data = market if market is not None else load_market(search)
@@ -60,8 +62,8 @@ def tune(
         url = directory.storage_url(search)
         storage = open_storage(url)
         study = create(storage, search.study, definition, directory)
-        if source_url is not None and fork_from is not None:
-            say(fork(open_existing(source_url, fork_from), study, definition).message)
+        if source is not None:
+            say(fork(source, study, definition).message)
         directory.write_search(search)
         return _drive(search, space, study, storage, data, training, gpus, say, interruption)
 

@@ -70,6 +70,13 @@ def started(fakes, make_search, tmp_path):
         process.kill()
 
 
+def is_alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def study_of(search):
     return optuna.load_study(study_name="s", storage=f"sqlite:///{search.runs}/s/study.db")
 
@@ -106,11 +113,13 @@ def test_a_signal_settles_the_trials_and_resume_finishes_them(started, cluster, 
 
 
 @pytest.mark.slow
-def test_a_killed_driver_leaves_no_process_and_its_trials_are_reconciled_and_continued(
+def test_a_killed_driver_leaves_no_training_and_its_trials_are_reconciled_and_continued(
     started, cluster, fakes
 ):
     process, search = started
     children = psutil.Process(process.pid).children(recursive=True)
+    trainings = [child for child in children if "Trainable" in " ".join(child.cmdline())]
+    assert trainings
     process.kill()
     process.wait()
     study = study_of(search)
@@ -119,7 +128,7 @@ def test_a_killed_driver_leaves_no_process_and_its_trials_are_reconciled_and_con
     opened = open_existing(f"sqlite:///{search.runs}/s/study.db", "s")
     assert opened.reconciliation.requeued == ghosts
     assert running(study) == ()
-    wait_until(lambda: not any(child.is_running() for child in children), "the end of Ray's processes")
+    wait_until(lambda: not any(map(is_alive, trainings)), "the end of the trials' processes")
     finish(search, fakes)
     for folder in ("0000", "0001"):
         epochs = (opened.directory.path / "trials" / folder / "epochs.log").read_text().split()
