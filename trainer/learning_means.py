@@ -20,22 +20,26 @@ class LearningMeans:
         members: M.
         dtype: Floating type of the sums.
         device: Where the sums live.
+
+    Attributes:
+        sums: [5, M], one row per name in ``QUANTITIES``, over accepted steps.
+        count: [M], accepted steps.
     """
 
     def __init__(self, members: int, dtype: torch.dtype, device: torch.device) -> None:
-        self._sums = torch.zeros((len(QUANTITIES), members), dtype=dtype, device=device)
-        self._count = torch.zeros(members, dtype=dtype, device=device)
+        self.sums = torch.zeros((len(QUANTITIES), members), dtype=dtype, device=device)
+        self.count = torch.zeros(members, dtype=dtype, device=device)
 
     def add(self, result: UpdateResult) -> None:
         """Adds one gradient step, without reading the host."""
         values = torch.stack([getattr(result, name) for name in QUANTITIES])
-        self._sums += torch.where(result.accept, values, torch.zeros_like(values))
-        self._count += result.accept
+        self.sums += torch.where(result.accept, values, torch.zeros_like(values))
+        self.count += result.accept
 
     def read(self) -> dict[str, float]:
         """Reads the means over steps and members and starts anew; 0 where no step counted."""
-        per_member: Tensor = self._sums / self._count.clamp(min=1)
+        per_member: Tensor = self.sums / self.count.clamp(min=1)
         means = per_member.mean(dim=1).tolist()
-        self._sums.zero_()
-        self._count.zero_()
+        self.sums.zero_()
+        self.count.zero_()
         return dict(zip(QUANTITIES, means, strict=True))
