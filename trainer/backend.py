@@ -46,5 +46,6 @@ def resolve_backend(config: TrainerConfig) -> Backend:
     dtype = torch.float64 if config.training.dtype == "float64" else torch.float32
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
     fallback = " (no CUDA device is visible)" if wanted == "auto" and not available else ""
-    note = f"backend reference on {where}{fallback}, {config.training.dtype}, {config.training.threads} thread"
+    threads = f"{config.training.threads} thread{'s' if config.training.threads > 1 else ''}"
+    note = f"backend reference on {where}{fallback}, {config.training.dtype}, {threads}"
     return Backend("reference", device, dtype, note)

@@ -44,7 +44,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise CheckpointError(f"{path} is not a whole checkpoint ({reason}); delete it and start anew") from error
+        raise CheckpointError(
+            f"{path} is not a whole checkpoint ({reason}); delete it and start anew"
+        ) from error
     if state.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has checkpoint format {state.get('format')}, this version reads {FORMAT}; start anew"
@@ -105,7 +107,8 @@ class CheckpointWriter:
         if self._error is not None:
             error, self._error = self._error, None
             raise CheckpointError(
-                f"the checkpoint {self.path} could not be written ({error}); free space or choose another --out"
+                f"the checkpoint {self.path} could not be written ({error}); "
+                "free space or choose another --out"
             ) from error
 
 

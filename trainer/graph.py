@@ -28,7 +28,7 @@ class GraphedCallable:
         self._function = function
         self._graph: torch.cuda.CUDAGraph | None = None
         if enabled:
-            side = torch.cuda.Stream()
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(WARM_UP_CALLS):

@@ -168,8 +168,10 @@ class Training:
         )
 
     def _rows(self, evaluation: MarketEvaluation) -> EvaluationRows:
+        lengths = [len(each.bars) for each in evaluation.members]
+
         def repeated(values: list[int]) -> NDArray[np.int64]:
-            return np.repeat(np.array(values, dtype=np.int64), [len(each.bars) for each in evaluation.members])
+            return np.repeat(np.array(values, dtype=np.int64), lengths)
 
         def joined(name: str) -> NDArray[np.float64]:
             return np.concatenate([getattr(each, name) for each in evaluation.members])
