@@ -135,7 +135,8 @@ class TrainingConfig(Section):
     updates: Annotated[int, Field(ge=0)] = 512  # U, gradient steps per epoch
     seeds: Count = 1  # stacked trainings per fold
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # first seed; seed i uses seed + i
-    backend: Literal["auto", "reference"] = "auto"
+    backend: Literal["auto", "reference", "fused"] = "auto"
+    precision: Literal["fp32", "tf32", "bf16"] = "bf16"  # matrix operands of the fused backend
     dtype: Literal["float32", "float64"] = "float32"
     device: str = "auto"  # auto | cpu | cuda
     threads: Count = 1  # intra-op threads; more gives up bitwise equality of stacked and alone

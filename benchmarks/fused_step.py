@@ -1,0 +1,145 @@
+"""The fused gradient step against its peers, on the same GPU in the same run.
+
+``python -m benchmarks.fused_step`` prints a Markdown table of microseconds per step of the whole stack and
+the ratio to the fastest peer. Peers run in processes of their own, because each of them reserves the
+GPU's memory. PEERS=0 leaves them out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import torch
+
+from benchmarks import peer_shapes as shapes
+from benchmarks.peer_torch import microseconds
+from trainer.config import TrainerConfig
+from trainer.fused.agent import FusedAgent
+from trainer.fused.replay import FusedReplay
+from trainer.fused.step_buffers import StepBuffers
+from trainer.graph import GraphedCallable
+from trainer.hyperparameters import Hyperparameters
+from trainer.layout import FeatureTable, StateLayout
+from trainer.members import Member, keys_of
+from trainer.replay import ReplayBuffer
+from trainer.transitions import Collection
+
+PRECISIONS = ("bf16", "tf32", "fp32")
+GOAL_DIM, AGENT_DIM = 1, 6
+PREFIX = 2 * GOAL_DIM + AGENT_DIM
+FEATURES = shapes.STATE_DIM - PREFIX
+BARS = 10_000
+STEPS_PER_REPLAY = 4
+
+
+def configuration(shape: shapes.Shape, precision: str) -> TrainerConfig:
+    """The peers' shapes and scalars."""
+    return TrainerConfig().with_overrides(
+        {
+            "actions_per_branch": shapes.ACTIONS_PER_BRANCH,
+            "batch_size": shape.batch_size,
+            "capacity": shape.capacity,
+            "episode_length": shapes.EPISODE,
+            "episodes": 1024 if shape.capacity == 2**17 else 256,
+            "her_ratio": shapes.HER_RATIO,
+            "v_min": shapes.V_MIN,
+            "v_max": shapes.V_MAX,
+            "gamma": shapes.GAMMA,
+            "precision": precision,
+        }
+    )
+
+
+class FusedStep:
+    """One stack with a full replay of random transitions, ready to step."""
+
+    def __init__(self, shape: shapes.Shape, precision: str) -> None:
+        device = torch.device("cuda")
+        config = configuration(shape, precision)
+        self.layout = StateLayout(GOAL_DIM, PREFIX, FEATURES, GOAL_DIM, shapes.ACTIONS_PER_BRANCH)
+        self.keys = keys_of([Member(seed, 0) for seed in range(shape.members)], device)
+        self.hyper = Hyperparameters.stack([config] * shape.members, torch.float32, device)
+        table = FeatureTable(
+            torch.randn(BARS, FEATURES, device=device),
+            torch.zeros(shape.members, FEATURES, device=device),
+            torch.ones(shape.members, FEATURES, device=device),
+        )
+        replay = ReplayBuffer(shape.members, shape.capacity, self.layout, torch.float32, device)
+        self.replay = FusedReplay(replay, table)
+        self.agent = FusedAgent(config, self.layout, self.hyper, self.keys, device, config.training.precision)
+        self.buffers = StepBuffers.allocate(
+            shape.members, shape.batch_size, self.layout, self.agent.act_dtype, device
+        )
+        self.updated = torch.zeros((), dtype=torch.int64, device=device)
+        self.replay.insert(self._random(shape, config, device), self.hyper)
+        replay.priority.copy_(torch.rand_like(replay.priority) + 0.1)
+
+    def _random(self, shape: shapes.Shape, config: TrainerConfig, device: torch.device) -> Collection:
+        lanes, length = config.environment.episodes, config.environment.episode_length
+        filled = Collection.allocate(shape.members, lanes, length, self.layout, torch.float32, device)
+        filled.prefix.normal_()
+        filled.next_prefix.normal_()
+        filled.reward.normal_(std=0.1)
+        filled.row.random_(0, BARS - 1)
+        filled.action.random_(0, 3)
+        filled.terminated.bernoulli_(0.01)
+        filled.episode_stop.fill_(length)
+        return filled
+
+    def step(self) -> None:
+        """One gradient step: sample, relabel, learn, write priorities."""
+        self.replay.sample_into(self.buffers, self.updated, self.keys, self.hyper)
+        self.agent.update(self.buffers)
+        self.replay.write_priorities(self.buffers, self.hyper)
+        self.updated += 1
+
+
+def measure(shape: shapes.Shape, precision: str) -> float:
+    """Median microseconds of one step, replayed from a graph of several."""
+    stack = FusedStep(shape, precision)
+
+    def steps() -> None:
+        for _ in range(STEPS_PER_REPLAY):
+            stack.step()
+
+    graph = GraphedCallable(steps, lambda: None)
+    return microseconds(graph.replay) / STEPS_PER_REPLAY
+
+
+def peers() -> dict[tuple[str, int, int], float]:
+    """Runs the peers and returns (name, M, B) -> microseconds."""
+    times: dict[tuple[str, int, int], float] = {}
+    for module in ("benchmarks.peer_jax", "benchmarks.peer_torch"):
+        told = subprocess.run(
+            [sys.executable, "-m", module], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+        for line in told.splitlines():
+            if line.startswith("{"):
+                row = json.loads(line)
+                times[row["peer"], row["members"], row["batch"]] = row["us"]
+    return times
+
+
+def table() -> str:
+    """Measures every shape and precision, and the peers unless PEERS=0."""
+    others = peers() if os.environ.get("PEERS", "1") == "1" else {}
+    lines = [
+        "| M, B | JAX us | torch us | " + " | ".join(f"{name} us" for name in PRECISIONS) + " | JAX / bf16 |",
+        "| --- |" + " --- |" * (3 + len(PRECISIONS)),
+    ]
+    for shape in shapes.SHAPES:
+        key = shape.members, shape.batch_size
+        jax, compiled = (others.get((name, *key), float("nan")) for name in ("jax", "torch"))
+        ours = [measure(shape, precision) for precision in PRECISIONS]
+        cells = [f"{key[0]}, {key[1]}", f"{jax:.0f}", f"{compiled:.0f}", *(f"{time:.0f}" for time in ours)]
+        lines.append("| " + " | ".join([*cells, f"{jax / ours[0]:.1f}"]) + " |")
+        torch.cuda.empty_cache()
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(torch.cuda.get_device_name(), torch.__version__)
+    print(table())
