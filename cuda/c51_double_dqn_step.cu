@@ -29,7 +29,7 @@ namespace {
 using namespace foxtune;
 
 constexpr int kRowsPerBlock = 4;
-constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 8 : 4;  // bounds the registers, so that none is spilled
+constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 6 : 4;  // bounds the registers, so that none is spilled
 
 // The action of one branch with the largest E[Q]; the same in all lanes.
 __device__ __forceinline__ int best_action(const float* head, const float* bias, const Atoms& value, int first_row,

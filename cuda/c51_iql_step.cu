@@ -33,7 +33,7 @@ namespace {
 using namespace foxtune;
 
 constexpr int kRowsPerBlock = 4;
-constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 8 : 4;  // bounds the registers, so that none is spilled
+constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 6 : 4;  // bounds the registers, so that none is spilled
 constexpr int kHiddenPitch = HIDDEN + 8;
 using HiddenPack = Pack<Activation>;
 
