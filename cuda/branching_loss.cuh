@@ -28,6 +28,7 @@ constexpr int kAtoms = NUM_ATOMS;
 constexpr int kAtomPitch = (NUM_ATOMS + 7) / 8 * 8;
 constexpr int kAtomSlots = 2 * ((kAtomPitch + 63) / 64);  // atoms per lane
 constexpr float kSmallestNormal = 1.17549435e-38f;
+constexpr float kLowest = -3.402823466e38f;  // NVRTC knows no INFINITY
 
 #define FOXTUNE_TEXT_OF(x) #x
 #define FOXTUNE_TEXT(x) FOXTUNE_TEXT_OF(x)
@@ -128,7 +129,7 @@ __device__ __forceinline__ void chosen_logits(const float* head, const float* bi
 // Turns logits into exp(logit - maximum), 0 outside the support; `shifted` keeps logit - maximum.
 // Returns the sum over the warp.
 __device__ __forceinline__ float exponentials(Atoms& logits, Atoms& shifted, int lane) {
-  float highest = -INFINITY;
+  float highest = kLowest;
 #pragma unroll
   for (int slot = 0; slot < kAtomSlots; ++slot) {
     if (atom_of(slot, lane) < kAtoms) highest = fmaxf(highest, logits[slot]);

@@ -37,7 +37,7 @@ __device__ __forceinline__ int best_action(const float* head, const float* bias,
   Atoms total, unused;
   sum_of_branch(head, bias, first_row, actions, -1, lane, total, unused);
   int best = 0;
-  float highest = -INFINITY;
+  float highest = kLowest;
   for (int action = 0; action < actions; ++action) {
     Atoms probs, shifted;
     load_row(head, bias, first_row + action, lane, probs);
