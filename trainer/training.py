@@ -16,12 +16,11 @@ from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoi
 from trainer.config import TrainerConfig
 from trainer.data.market import MarketData
 from trainer.errors import CheckpointError
-from trainer.evaluation import MarketEvaluation, evaluate
+from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
 from trainer.folds import Split, require_min_folds, split
 from trainer.hyperparameters import Hyperparameters
-from trainer.learner import Learner
-from trainer.market_environment import MarketEnvironment
+from trainer.market_learner import MarketLearner, build_market_learner
 from trainer.market_tables import MarketTables
 from trainer.members import Member, keys_of, members_of
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
@@ -82,9 +81,9 @@ class Training:
         self.hyper = Hyperparameters.stack([config] * len(self.members), dtype, device)
         keys = keys_of(self.members, device)
         self.tables = MarketTables.build(market, folds, config, dtype, device)
-        environment = MarketEnvironment(self.tables, config, self.hyper, keys, dtype, device)
-        self.learner = Learner(environment, config, self.hyper, keys, dtype, device)
-        self._environment = environment
+        self.learner: MarketLearner = build_market_learner(
+            self.backend, config, self.tables, self.hyper, keys
+        )
         self._evaluation: MarketEvaluation | None = None
         self._keep_checkpoint = keep_checkpoint
         self._writer = CheckpointWriter(directory / CHECKPOINT, config.training.checkpoint_seconds)
@@ -110,7 +109,7 @@ class Training:
         started = time.perf_counter()
         self.learner.collect()
         self.learner.learn(self.config.training.updates)
-        self._evaluation = evaluate(self.tables, self.hyper, self.config, self.learner.agent.greedy)
+        self._evaluation = self.learner.evaluate()
         report = EpochReport(
             epoch=self.epoch + 1,
             epochs=self.config.training.epochs,
@@ -131,7 +130,7 @@ class Training:
         """Writes weights, scalers and the last evaluation; drops the checkpoint unless it is kept."""
         self._writer.wait()
         if self._evaluation is None:
-            self._evaluation = evaluate(self.tables, self.hyper, self.config, self.learner.agent.greedy)
+            self._evaluation = self.learner.evaluate()
         write_checkpoint(self.directory / WEIGHTS, self._weights())
         write_evaluation(self.directory / EVALUATION_FILE, self._rows(self._evaluation))
         if self._keep_checkpoint:
@@ -159,7 +158,7 @@ class Training:
 
     def _learning(self) -> LearningReport:
         means = self.learner.means.read()
-        first_moment, variance = self._environment.moments()
+        first_moment, variance = self.learner.moments()
         return LearningReport(
             **means,
             skipped_steps=int(self.learner.guard.skipped.sum()),
@@ -191,7 +190,7 @@ class Training:
             "config": self.config.model_dump(mode="json"),
             "data_hash": self.market.data_hash,
             "members": [(member.seed, member.fold) for member in self.members],
-            "agent": self.learner.agent.weights_state(),
+            "agent": self.learner.weights_state(),
             "scaler": {"center": self.tables.table.center, "inverse_scale": self.tables.table.inverse_scale},
             "sigma": self.tables.sigma,
         }

@@ -1,0 +1,76 @@
+import time
+
+import pytest
+import torch
+
+from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoint
+from trainer.errors import CheckpointError
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "deep" / "checkpoint.pt"
+    write_checkpoint(path, {"weights": torch.arange(3.0), "nested": {"step": 4}})
+    state = read_checkpoint(path)
+    assert state["weights"].tolist() == [0.0, 1.0, 2.0]
+    assert state["nested"] == {"step": 4}
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match=r"must exist at .*none\.pt.*without --resume"):
+        read_checkpoint(tmp_path / "none.pt")
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 700])
+def test_a_torn_checkpoint_is_refused(tmp_path, kept):
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint(path, {"weights": torch.arange(100.0)})
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match="not a whole checkpoint"):
+        read_checkpoint(path)
+
+
+def test_a_checkpoint_of_another_format_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"format": 99}, path)
+    with pytest.raises(CheckpointError, match="format 99"):
+        read_checkpoint(path)
+
+
+def test_an_old_checkpoint_survives_a_failed_write(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint(path, {"step": 1})
+    with pytest.raises(AttributeError):
+        write_checkpoint(path, {"step": (lambda: None)})
+    assert read_checkpoint(path)["step"] == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
+def test_the_writer_copies_before_it_returns(tmp_path):
+    writer = CheckpointWriter(tmp_path / "checkpoint.pt", interval=0.0)
+    weights = torch.ones(1000)
+    assert writer.offer({"weights": weights})
+    weights.fill_(-1.0)
+    writer.wait()
+    assert read_checkpoint(writer.path)["weights"].unique().tolist() == [1.0]
+
+
+def test_the_writer_keeps_its_interval_and_writes_the_first_at_once(tmp_path):
+    writer = CheckpointWriter(tmp_path / "checkpoint.pt", interval=3600.0)
+    assert writer.offer({"step": 1})
+    writer.wait()
+    assert not writer.offer({"step": 2})
+    assert read_checkpoint(writer.path)["step"] == 1
+    writer.write_now({"step": 3})
+    assert read_checkpoint(writer.path)["step"] == 3
+
+
+def test_an_error_of_the_writing_thread_reaches_the_training(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    writer = CheckpointWriter(blocked / "checkpoint.pt", interval=0.0)
+    writer.offer({"step": 1})
+    deadline = time.monotonic() + 10
+    with pytest.raises(CheckpointError, match="could not be written"):
+        while time.monotonic() < deadline:
+            writer.wait()
+            writer.offer({"step": 2})

@@ -1,0 +1,165 @@
+"""A whole training in miniature: resumed, stacked, degenerate, refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from trainer.checkpoint import read_checkpoint
+from trainer.config import TrainerConfig
+from trainer.data.market import load_market
+from trainer.errors import CheckpointError, ConfigError, NonFiniteError
+from trainer.evaluation_file import EVALUATION_FILE, read_evaluation
+from trainer.training import CHECKPOINT, WEIGHTS, Training, run_training
+
+SMALL = {
+    "data.path": "synthetic:known_answer:900:3",
+    "folds": 3,
+    "trunk_widths": (16, 16),
+    "head_width": 8,
+    "num_atoms": 11,
+    "batch_size": 33,
+    "episodes": 3,
+    "episode_length": 16,
+    "capacity": 64,
+    "updates": 5,
+    "epochs": 4,
+    "her_ratio": 0.4,
+    "checkpoint_seconds": 0.0,
+}
+
+
+def small(**overrides):
+    return TrainerConfig.build({}).with_overrides({**SMALL, **overrides})
+
+
+@pytest.fixture(scope="module")
+def market():
+    return load_market(small())
+
+
+def tensors_of(state, prefix=""):
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, dict):
+            yield from tensors_of(value, f"{prefix}{name}.")
+
+
+def assert_same_tensors(left, right):
+    left, right = dict(tensors_of(left)), dict(tensors_of(right))
+    assert left.keys() == right.keys()
+    assert [name for name in left if not torch.equal(left[name], right[name])] == []
+
+
+def without_seconds(reports):
+    return [{**report.to_dict(), "seconds": 0.0} for report in reports]
+
+
+@pytest.mark.parametrize("use_iql", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_stopped_training_resumes_bit_for_bit(tmp_path, market, use_iql, dtype):
+    config = small(use_iql=use_iql, dtype=dtype)
+    whole = run_training(config, market, tmp_path / "whole", keep_checkpoint=True)
+    for stop in range(3):
+        done = []
+        part = run_training(
+            config,
+            market,
+            tmp_path / "parts",
+            on_epoch=done.append,
+            resume=stop > 0,
+            should_stop=lambda: True,
+        )
+        assert len(done) == 1
+        assert not part.finished
+    last = run_training(config, market, tmp_path / "parts", resume=True, keep_checkpoint=True)
+    assert last.finished
+    assert without_seconds(last.reports) == without_seconds(whole.reports)
+    assert_same_tensors(
+        read_checkpoint(tmp_path / "whole" / CHECKPOINT), read_checkpoint(tmp_path / "parts" / CHECKPOINT)
+    )
+
+
+def test_two_runs_of_one_configuration_are_equal(tmp_path, market):
+    first = run_training(small(), market, tmp_path / "a")
+    second = run_training(small(), market, tmp_path / "b")
+    assert without_seconds(first.reports) == without_seconds(second.reports)
+
+
+def test_a_seed_of_a_stack_equals_the_seed_trained_alone(tmp_path, market):
+    stacked = Training(small(seeds=2, seed=7), market, tmp_path / "stack")
+    alone = Training(small(seeds=1, seed=8), market, tmp_path / "alone")
+    for _ in range(2):
+        together, single = stacked.run_epoch(), alone.run_epoch()
+        assert [fold for fold in together.score.folds if fold.seed == 8] == list(single.score.folds)
+    ours = stacked.learner.weights_state()
+    theirs = alone.learner.weights_state()
+    assert torch.equal(ours["q"][3:], theirs["q"])
+    high, low = ours["value"].view(2, 6, -1)[:, 3:]
+    assert torch.equal(torch.cat([high, low]), theirs["value"])
+
+
+def test_a_finished_search_trial_keeps_weights_and_scalers_but_no_checkpoint(tmp_path, market):
+    run_training(small(), market, tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([WEIGHTS, EVALUATION_FILE])
+    weights = read_checkpoint(tmp_path / WEIGHTS)
+    assert weights["members"] == [(0, 0), (0, 1), (0, 2)]
+    assert weights["scaler"]["center"].shape == (3, 2)
+    assert weights["data_hash"] == market.data_hash
+
+
+def test_the_evaluation_file_holds_the_returns_behind_the_score(tmp_path, market):
+    result = run_training(small(seeds=2), market, tmp_path)
+    rows = read_evaluation(tmp_path / EVALUATION_FILE)
+    for seed, sharpe in result.score.per_seed:
+        returns = rows.select(seed).ret
+        annual = returns.mean() / returns.std(ddof=1) * np.sqrt(market.periods_per_year)
+        assert annual == pytest.approx(sharpe, rel=1e-12)
+
+
+def test_fewer_folds_than_min_folds_are_refused(tmp_path, market):
+    with pytest.raises(ConfigError, match=r"walk_forward\.min_folds"):
+        Training(small(folds=2), market, tmp_path)
+
+
+def test_a_checkpoint_of_another_configuration_is_refused_with_the_differences(tmp_path, market):
+    run_training(small(), market, tmp_path, should_stop=lambda: True)
+    with pytest.raises(CheckpointError, match=r"agent\.gamma 0\.95 -> 0\.9"):
+        Training(small(gamma=0.9), market, tmp_path, resume=True)
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path, market):
+    run_training(small(), market, tmp_path, should_stop=lambda: True)
+    path = "synthetic:known_answer:900:4"
+    other = load_market(small(**{"data.path": path}))
+    with pytest.raises(CheckpointError, match="hash"):
+        Training(small(**{"data.path": path}), other, tmp_path, resume=True)
+
+
+def test_a_nan_fails_the_training_with_the_step_and_the_first_bad_quantity(tmp_path, market):
+    training = Training(small(max_skipped_steps=0), market, tmp_path)
+    training.run_epoch()
+    training.learner.load_state_dict(poisoned(training.learner.state_dict(), member=1))
+    with pytest.raises(NonFiniteError, match=r"TD error NaN at step 5, member 1"):
+        training.run_epoch()
+
+
+def test_skipped_steps_are_counted_and_allowed_up_to_the_limit(tmp_path, market):
+    training = Training(small(max_skipped_steps=5), market, tmp_path)
+    training.run_epoch()
+    training.learner.load_state_dict(poisoned(training.learner.state_dict(), member=1))
+    training.learner.learn(5)
+    assert training.learner.guard.skipped.tolist() == [0, 5, 0]
+    with pytest.raises(NonFiniteError, match="step 5, member 1"):
+        training.learner.learn(1)
+
+
+def poisoned(state, member):
+    state["agent"]["q"][member] = float("nan")
+    return state
+
+
+def test_a_policy_that_never_trades_is_degenerate_and_scores_minus_ten(tmp_path, market):
+    result = run_training(small(min_trades=10**6, epochs=1), market, tmp_path)
+    assert result.score.value == -10.0
+    assert "min_trades is 1000000" in result.score.degenerate[0]
