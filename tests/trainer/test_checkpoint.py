@@ -1,5 +1,3 @@
-import time
-
 import pytest
 import torch
 
@@ -69,8 +67,5 @@ def test_an_error_of_the_writing_thread_reaches_the_training(tmp_path):
     blocked.write_text("not a folder")
     writer = CheckpointWriter(blocked / "checkpoint.pt", interval=0.0)
     writer.offer({"step": 1})
-    deadline = time.monotonic() + 10
     with pytest.raises(CheckpointError, match="could not be written"):
-        while time.monotonic() < deadline:
-            writer.wait()
-            writer.offer({"step": 2})
+        writer.wait()
