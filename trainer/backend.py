@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
+from trainer.compatibility import obstacle
 from trainer.config import TrainerConfig
+from trainer.config.sections import TrainingConfig
+from trainer.cuda_stack import read_stack
 from trainer.errors import ConfigError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -15,13 +22,13 @@ class Backend:
     """The resolved choice.
 
     Attributes:
-        name: ``reference``.
+        name: Which implementation.
         device: Where every tensor lives.
-        dtype: Floating type of networks and environment.
+        dtype: Floating type of environment and parameters.
         note: One line for the user.
     """
 
-    name: str
+    name: Literal["reference", "fused"]
     device: torch.device
     dtype: torch.dtype
     note: str
@@ -30,22 +37,77 @@ class Backend:
 def resolve_backend(config: TrainerConfig) -> Backend:
     """Chooses the backend and sets torch's intra-op threads.
 
+    ``fused`` is met or refused. ``auto`` takes it wherever it can run, else the reference on the CPU.
+    The reference runs on the CPU unless ``training.device`` names another device.
+
     Raises:
-        ConfigError: If ``training.device`` asks for CUDA and none is visible.
+        ConfigError: If backend, device and dtype contradict each other, or CUDA is asked for in vain.
     """
-    wanted = config.training.device
-    available = torch.cuda.is_available()
-    if wanted.startswith("cuda") and not available:
+    training = config.training
+    torch.set_num_threads(training.threads)
+    if training.backend == "fused":
+        _require_fused(training)
+        return _fused(training)
+    if training.device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(
             "training.device",
-            f"needs a CUDA device, but got {wanted!r} with 0 GPUs visible; set training.device = 'cpu'",
+            f"needs a CUDA device, but got {training.device!r} with {_no_gpus()}; "
+            "set training.device = 'cpu'",
         )
-    name = wanted if wanted != "auto" else ("cuda" if available else "cpu")
-    device = torch.device(name)
-    torch.set_num_threads(config.training.threads)
-    dtype = torch.float64 if config.training.dtype == "float64" else torch.float32
+    if training.backend == "auto":
+        reason = _why_not_fused(training)
+        return _reference(training, reason) if reason else _fused(training)
+    return _reference(training, "")
+
+
+def _require_fused(training: TrainingConfig) -> None:
+    if training.dtype != "float32":
+        raise ConfigError(
+            "training.dtype",
+            f"backend fused computes in float32, but got {training.dtype!r}; "
+            "set training.dtype = 'float32' or use --backend reference",
+        )
+    if training.device not in ("auto", "cuda"):
+        raise ConfigError(
+            "training.device",
+            f"backend fused trains on the first visible CUDA device, but got {training.device!r}; "
+            "set training.device = 'auto' or use --backend reference",
+        )
+    reason = _why_not_fused(training)
+    if reason:
+        raise ConfigError(
+            "training.backend",
+            f"fused cannot run here: {reason}; give the training a GPU with resources.gpu, "
+            "or use --backend reference",
+        )
+
+
+def _why_not_fused(training: TrainingConfig) -> str:
+    """Returns the reason, or nothing. What needs no look at the machine comes first."""
+    if training.device not in ("auto", "cuda"):
+        return f"training.device = {training.device!r}"
+    if training.dtype != "float32":
+        return f"training.dtype = {training.dtype!r}"
+    if not torch.cuda.is_available():
+        return _no_gpus()
+    return obstacle(read_stack())
+
+
+def _no_gpus() -> str:
+    setting = os.environ.get(VISIBLE)
+    return "0 GPUs visible" + (f" ({VISIBLE}={setting!r})" if setting is not None else "")
+
+
+def _fused(training: TrainingConfig) -> Backend:
+    device = torch.device("cuda")
+    note = f"backend fused on {torch.cuda.get_device_name(device)}, {training.precision} products"
+    return Backend("fused", device, torch.float32, note)
+
+
+def _reference(training: TrainingConfig, reason: str) -> Backend:
+    device = torch.device("cpu" if training.device == "auto" else training.device)
+    dtype = torch.float64 if training.dtype == "float64" else torch.float32
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    fallback = " (no CUDA device is visible)" if wanted == "auto" and not available else ""
-    threads = f"{config.training.threads} thread{'s' if config.training.threads > 1 else ''}"
-    note = f"backend reference on {where}{fallback}, {config.training.dtype}, {threads}"
+    why = f" ({reason})" if reason else ""
+    note = f"backend reference on {where}{why}, {training.dtype}, {training.threads} thread"
     return Backend("reference", device, dtype, note)

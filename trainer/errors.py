@@ -28,6 +28,10 @@ class MemoryPlanError(FoxtuneError):
     """The planned buffers do not fit the device."""
 
 
+class CudaSetupError(FoxtuneError):
+    """Driver, CUDA libraries or CuPy of this machine cannot run the kernels; the message names the fix."""
+
+
 class NonFiniteError(FoxtuneError):
     """Training produced NaN or infinity more often than allowed.
 

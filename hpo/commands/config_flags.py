@@ -41,7 +41,7 @@ TRAINING_FLAGS = (
     Flag("--seeds", ("training.seeds",), "N", "stacked trainings per fold"),
     Flag("--epochs", ("training.epochs",), "N", "epochs of collect, learn, evaluate"),
     Flag("--seed", ("training.seed", "seed"), "N", "first seed of the trainings, and of the search"),
-    Flag("--backend", ("training.backend",), "NAME", "which implementation trains: auto or reference"),
+    Flag("--backend", ("training.backend",), "NAME", "which implementation trains: auto, reference or fused"),
     Flag("--gpus-per-trial", ("resources.gpu",), "N", "GPUs of one training; 0: the reference on the CPU"),
 )
 SEARCH_FLAGS = (

@@ -1,14 +1,16 @@
-"""The kernel loader with a recording stand-in for CuPy: what is compiled, cached, passed and refused."""
+"""The kernel loader with a recording stand-in for CuPy: what is loaded, cached, passed and refused."""
 
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from trainer.errors import CudaSetupError
 from trainer.kernels import loader
-from trainer.kernels.source import headers_digest, source_dir
+from trainer.kernels.source import source_dir
 
 
 class FakeFunction:
@@ -22,69 +24,129 @@ class FakeFunction:
 
 
 class FakeModule:
-    compiled: list["FakeModule"]
+    loaded: list["FakeModule"]
 
-    def __init__(self, code, options):
-        self.code, self.options = code, options
+    def __init__(self, path):
+        self.path = path
         self.functions = {}
-        FakeModule.compiled.append(self)
+        FakeModule.loaded.append(self)
 
     def get_function(self, name):
         return self.functions.setdefault(name, FakeFunction(name))
 
 
+class FakeBuilder:
+    def __init__(self):
+        self.batches = []
+
+    def build(self, spec):
+        return Path(f"{spec.name}{''.join(f'-{key}{value}' for key, value in spec.defines)}.cubin")
+
+    def build_all(self, specs):
+        self.batches.append(list(specs))
+
+
+def forget():
+    for cached in (loader.load, loader._module, loader._external_stream, loader.builder):
+        cached.cache_clear()
+
+
 @pytest.fixture
-def fake_cupy(monkeypatch):
-    FakeModule.compiled = []
-    cupy = types.ModuleType("cupy")
-    cupy.RawModule = FakeModule
-    cupy.cuda = types.SimpleNamespace(ExternalStream=lambda pointer: ("stream", pointer))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+def cupy(monkeypatch):
+    FakeModule.loaded = []
+    module = types.ModuleType("cupy")
+    module.RawModule = FakeModule
+    module.cuda = types.SimpleNamespace(ExternalStream=lambda pointer: ("stream", pointer))
+    monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: types.SimpleNamespace(cuda_stream=77))
-    loader.load.cache_clear()
-    loader._module.cache_clear()
-    yield FakeModule.compiled
-    loader.load.cache_clear()
-    loader._module.cache_clear()
+    builder = FakeBuilder()
+    forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(loader, "builder", lambda: builder)
+        module.builder = builder
+        yield module
+    forget()
 
 
 def test_the_sources_are_found_beside_the_package():
     assert (source_dir() / "philox.cuh").is_file()
 
 
-def test_a_kernel_is_compiled_once_for_each_combination_of_definitions(fake_cupy):
+def test_a_kernel_is_loaded_once_for_each_combination_of_definitions(cupy):
     first = loader.load("priority_sums", (("WIDTH", 4),))
     assert loader.load("priority_sums", (("WIDTH", 4),)) is first
-    assert loader.load("priority_sums", (("WIDTH", 8),)) is not first
-    assert loader.load("priority_sums", (("WIDTH", 4),), entry="other").name == "other"
-    assert [module.options[-1] for module in fake_cupy] == ["-DWIDTH=4", "-DWIDTH=8"]
+    for kernel in (first, first, loader.load("priority_sums", (("WIDTH", 8),))):
+        kernel.launch((1,), 32)
+    other = loader.load("priority_sums", (("WIDTH", 4),), entry="other")
+    other.launch((1,), 32)
+    assert [module.path for module in FakeModule.loaded] == [
+        "priority_sums-WIDTH4.cubin",
+        "priority_sums-WIDTH8.cubin",
+    ]
+    assert list(FakeModule.loaded[0].functions) == ["priority_sums", "other"]
 
 
-def test_the_options_change_with_any_header(fake_cupy):
-    loader.load("priority_sums")
-    assert f"-DHEADERS_DIGEST=0x{headers_digest()}" in fake_cupy[0].options
-
-
-def test_tensors_travel_as_addresses_and_numpy_scalars_as_they_are_on_the_current_stream(fake_cupy):
-    kernel = loader.load("priority_sums")
+def test_tensors_travel_as_addresses_and_numpy_scalars_as_they_are_on_the_current_stream(cupy):
     tensor = torch.zeros(3)
-    kernel.launch((5, 2), 128, tensor, np.int32(7), np.float32(0.5))
-    [(grid, block, args, shared, stream)] = fake_cupy[0].functions["priority_sums"].calls
+    loader.load("priority_sums").launch((5, 2), 128, tensor, np.int32(7), np.float32(0.5))
+    [(grid, block, args, shared, stream)] = FakeModule.loaded[0].functions["priority_sums"].calls
     assert (grid, block, shared, stream) == ((5, 2), (128,), 0, ("stream", 77))
     assert [type(arg) for arg in args] == [np.uint64, np.int32, np.float32]
     assert args[0] == tensor.data_ptr()
 
 
 @pytest.mark.parametrize("number", [3, 0.5, True])
-def test_a_python_number_is_refused(fake_cupy, number):
+def test_a_python_number_is_refused(cupy, number):
     with pytest.raises(TypeError, match="kernel priority_sums takes tensors and numpy scalars"):
         loader.load("priority_sums").launch((1,), 32, number)
+    assert FakeModule.loaded == []
 
 
-def test_shared_memory_beyond_48_kilobytes_is_asked_for_once_it_is_needed(fake_cupy):
+def test_shared_memory_beyond_48_kilobytes_is_asked_for_once_it_is_needed(cupy):
     kernel = loader.load("priority_sums")
-    function = fake_cupy[0].functions["priority_sums"]
     kernel.launch((1,), 32, shared_bytes=48 * 1024)
+    function = FakeModule.loaded[0].functions["priority_sums"]
     assert function.max_dynamic_shared_size_bytes is None
     kernel.launch((1,), 32, shared_bytes=100_000)
     assert function.max_dynamic_shared_size_bytes == 100_000
+
+
+def test_gathered_launches_run_nothing_and_are_compiled_together_at_the_end(cupy):
+    with loader.gathering():
+        loader.load("priority_sums").launch((1,), 32)
+        loader.load("priority_write", flags=("--fmad=false",)).launch((1,), 32)
+        assert cupy.builder.batches == []
+    assert FakeModule.loaded == []
+    [batch] = cupy.builder.batches
+    assert [(spec.name, spec.flags) for spec in batch] == [
+        ("priority_sums", ()),
+        ("priority_write", ("--fmad=false",)),
+    ]
+    loader.load("priority_sums").launch((1,), 32)
+    assert len(FakeModule.loaded) == 1
+
+
+def test_a_failing_block_compiles_nothing_and_ends_the_gathering(cupy):
+    with pytest.raises(ZeroDivisionError), loader.gathering():
+        raise ZeroDivisionError
+    assert cupy.builder.batches == []
+    loader.load("priority_sums").launch((1,), 32)
+    assert len(FakeModule.loaded) == 1
+
+
+def test_a_missing_cupy_is_one_sentence_that_names_the_extras(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(CudaSetupError) as caught:
+        loader.import_cupy()
+    assert str(caught.value).startswith(
+        "the fused backend needs CuPy, which is not installed; install foxtune["
+    )
+    assert "foxtune[cuda12] or foxtune[cuda13]" in str(caught.value)
+
+
+def test_a_broken_cupy_says_why_and_where_to_look(monkeypatch, tmp_path):
+    (tmp_path / "cupy.py").write_text("raise ImportError('libcudart.so.12: cannot open\\nmore')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    with pytest.raises(CudaSetupError, match=r"\(libcudart\.so\.12: cannot open\); foxtune doctor"):
+        loader.import_cupy()

@@ -1,30 +1,36 @@
-"""load: compiles one CUDA source with NVRTC through CuPy and launches it on torch's current stream."""
+"""load: a CUDA kernel by name, compiled at its first use and launched on torch's current stream."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.kernels.source import headers_digest, source_dir
+from trainer.errors import CudaSetupError
+from trainer.kernels.compilation import Defines, KernelBuilder, KernelSpec
+from trainer.kernels.cubin_cache import CubinCache
+from trainer.kernels.nvrtc import INSTALL, open_nvrtc
 
 DEFAULT_SHARED_BYTES = 48 * 1024  # what a block gets without asking
 
 
 class Kernel:
-    """One compiled entry point.
+    """One entry point; compiled and loaded when it is first launched.
 
     Args:
-        name: Of the entry point, for messages.
-        function: The CuPy kernel.
+        spec: What is compiled.
+        entry: Name of the entry point.
     """
 
-    def __init__(self, name: str, function: Any) -> None:
-        self.name = name
-        self._function = function
+    def __init__(self, spec: KernelSpec, entry: str) -> None:
+        self.name = entry
+        self.spec = spec
         self._shared_bytes = DEFAULT_SHARED_BYTES
 
     def launch(
@@ -36,6 +42,8 @@ class Kernel:
     ) -> None:
         """Enqueues the kernel on torch's current stream; allocates nothing and waits for nothing.
 
+        The first launch may compile, and so must come before a capture.
+
         Args:
             grid: Blocks in x, y, z.
             block: Threads of a block.
@@ -45,16 +53,22 @@ class Kernel:
 
         Raises:
             TypeError: If an argument is a Python number, whose width the kernel could not know.
+            CudaSetupError: If CuPy or NVRTC is missing.
         """
-        import cupy
-
+        values = tuple(self._value(arg) for arg in args)
+        if _gathered is not None:
+            _gathered.append(self.spec)
+            return
         if shared_bytes > self._shared_bytes:
             self._function.max_dynamic_shared_size_bytes = shared_bytes
             self._shared_bytes = shared_bytes
-        stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
         threads = (block,) if isinstance(block, int) else block
-        values = tuple(self._value(arg) for arg in args)
+        stream = _external_stream(torch.cuda.current_stream().cuda_stream)
         self._function(grid, threads, values, shared_mem=shared_bytes, stream=stream)
+
+    @functools.cached_property
+    def _function(self) -> Any:
+        return _module(self.spec).get_function(self.name)
 
     def _value(self, arg: Tensor | np.generic) -> np.generic:
         if isinstance(arg, Tensor):
@@ -68,27 +82,80 @@ class Kernel:
 
 
 @functools.cache
-def load(name: str, defines: tuple[tuple[str, int | str], ...] = (), entry: str | None = None) -> Kernel:
-    """Compiles ``cuda/<name>.cu`` for the current device, once per combination of arguments.
+def load(name: str, defines: Defines = (), entry: str | None = None, flags: tuple[str, ...] = ()) -> Kernel:
+    """Returns the kernel of ``cuda/<name>.cu``, the same object for the same arguments.
 
     Args:
         name: The source file without its suffix.
         defines: Preprocessor definitions, in a fixed order.
         entry: The entry point; by default it is called like the file.
+        flags: Further compiler flags, such as ``--fmad=false``.
     """
-    point = entry or name
-    return Kernel(point, _module(name, defines).get_function(point))
+    return Kernel(KernelSpec(name, defines, flags), entry or name)
+
+
+@contextmanager
+def gathering() -> Iterator[None]:
+    """Notes the kernels that a block launches, without running them, and compiles them all at its end.
+
+    A cold start so compiles several at a time. torch's own operations in the block do run, on buffers
+    that hold whatever they hold: use it before the first values are written.
+    """
+    global _gathered
+    before, _gathered = _gathered, []
+    try:
+        yield
+        wanted = _gathered
+    finally:
+        _gathered = before
+    builder().build_all(wanted)
+
+
+_gathered: list[KernelSpec] | None = None
 
 
 @functools.cache
-def _module(name: str, defines: tuple[tuple[str, int | str], ...]) -> Any:
-    import cupy
+def builder() -> KernelBuilder:
+    """Returns the compiler of this process, for the current device; ``builder().compiled`` counts."""
+    major, minor = torch.cuda.get_device_capability()
+    cuda = torch.version.cuda
+    compiler = open_nvrtc(int(cuda.partition(".")[0]) if cuda else None)
+    return KernelBuilder(f"sm_{major}{minor}", compiler, CubinCache())
 
-    options = (
-        "--std=c++17",
-        f"-I{source_dir()}",
-        f"-DHEADERS_DIGEST=0x{headers_digest()}",
-        *(f"-D{key}={value}" for key, value in defines),
-    )
-    code = (source_dir() / f"{name}.cu").read_text(encoding="utf-8")
-    return cupy.RawModule(code=code, options=options)
+
+def import_cupy() -> ModuleType:
+    """Imports CuPy, which loads and launches kernels.
+
+    Raises:
+        CudaSetupError: In one sentence, where it is missing or broken.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        if error.name == "cupy":
+            raise CudaSetupError(f"the fused backend needs CuPy, which is not installed; {INSTALL}") from None
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CudaSetupError(
+            f"CuPy cannot be imported ({reason}); foxtune doctor shows what to fix"
+        ) from error
+    return cupy  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _module(spec: KernelSpec) -> Any:
+    cupy = import_cupy()
+    return cupy.RawModule(path=str(builder().build(spec)))
+
+
+@functools.cache
+def _external_stream(pointer: int) -> Any:
+    return import_cupy().cuda.ExternalStream(pointer)
+
+
+def runtime_version() -> int:
+    """Returns the CUDA version of the runtime library that CuPy uses, 1000 major + 10 minor.
+
+    Raises:
+        CudaSetupError: Where CuPy is missing or broken.
+    """
+    return int(import_cupy().cuda.runtime.runtimeGetVersion())

@@ -1,0 +1,106 @@
+"""Compiled kernels on disk: found again, moved where the folder refuses, with one warning."""
+
+import errno
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+
+from trainer.kernels import cubin_cache
+from trainer.kernels.cubin_cache import CubinCache, default_directory
+
+CUBIN = b"\x7fELF and more"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    """The user's temporary folder, inside the test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def blocked(tmp_path: Path) -> Path:
+    """A path below a file: whoever asks, even root, cannot make a folder there."""
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "cache"
+
+
+def test_what_was_stored_is_found_by_every_later_cache(tmp_path):
+    stored = CubinCache(tmp_path / "cache").store("k", CUBIN)
+    assert stored.read_bytes() == CUBIN
+    assert CubinCache(tmp_path / "cache").find("k") == stored
+    assert list((tmp_path / "cache").iterdir()) == [stored]
+
+
+def test_what_was_not_stored_is_not_found(tmp_path):
+    assert CubinCache(tmp_path / "cache").find("k") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x00", b"text"])
+def test_a_file_that_is_no_machine_code_counts_as_absent(tmp_path, content):
+    (tmp_path / "k.cubin").write_bytes(content)
+    assert CubinCache(tmp_path).find("k") is None
+
+
+def test_a_folder_that_cannot_be_made_is_replaced_with_one_warning_that_names_the_variable(
+    tmp_path, temporary
+):
+    cache = CubinCache(blocked(tmp_path))
+    with pytest.warns(UserWarning, match="set CUPY_CACHE_DIR to a folder that can be written"):
+        first = cache.store("a", CUBIN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second = cache.store("b", CUBIN)
+    assert first.parent == second.parent == temporary / f"foxtune-kernels-{os.getuid()}"
+    assert cache.find("a") == first
+
+
+def test_a_later_process_finds_the_replacement_without_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match="CUPY_CACHE_DIR"):
+        stored = CubinCache(blocked(tmp_path)).store("k", CUBIN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert CubinCache(tmp_path / "file" / "cache").find("k") == stored
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_is_noticed_when_the_file_is_written_and_leaves_no_part(tmp_path, monkeypatch, number):
+    wanted = tmp_path / "cache"
+    fsync = os.fsync
+
+    def full(descriptor):
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent == wanted:
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(cubin_cache.os, "fsync", full)
+    with pytest.warns(UserWarning, match=os.strerror(number)):
+        stored = CubinCache(wanted).store("k", CUBIN)
+    assert stored.read_bytes() == CUBIN
+    assert list(wanted.iterdir()) == []
+
+
+def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path, temporary):
+    planted = temporary / f"foxtune-kernels-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    (planted / "k.cubin").write_bytes(CUBIN)
+    cache = CubinCache(blocked(tmp_path))
+    assert cache.find("k") is None
+    with pytest.warns(UserWarning, match="CUPY_CACHE_DIR"):
+        assert cache.store("k", CUBIN).parent != planted
+
+
+def test_the_folder_is_that_of_cupy_unless_the_environment_names_another(monkeypatch, tmp_path, temporary):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CUPY_CACHE_DIR", raising=False)
+    assert default_directory() == tmp_path / ".cupy" / "kernel_cache" / "foxtune"
+    monkeypatch.setenv("CUPY_CACHE_DIR", "/elsewhere")
+    assert default_directory() == Path("/elsewhere/foxtune")
+    monkeypatch.delenv("CUPY_CACHE_DIR")
+    monkeypatch.delenv("HOME")
+    assert default_directory().parent.parent == temporary

@@ -1,0 +1,118 @@
+"""CubinCache: compiled kernels on disk, shared by processes, with a way out where the disk refuses."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+VARIABLE = "CUPY_CACHE_DIR"  # CuPy's own: one setting moves its kernels and ours
+ELF = b"\x7fELF"
+
+
+class CubinCache:
+    """Files ``<key>.cubin`` in one folder, or in a per-user temporary one while that refuses writing.
+
+    A file appears under its name only when it is whole, so any number of processes may fill the same
+    folder at once: they write equal files, and the last one stays.
+
+    Args:
+        directory: The wanted folder; by default that of ``CUPY_CACHE_DIR``, else ``~/.cupy/kernel_cache``.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory if directory is not None else default_directory()
+        self._fallback: Path | None = None
+
+    def find(self, key: str) -> Path | None:
+        """Returns the file of ``key``, or None where there is none that can be read whole."""
+        for folder in self._folders():
+            path = folder / f"{key}.cubin"
+            try:
+                with path.open("rb") as file:
+                    if file.read(len(ELF)) == ELF:
+                        return path
+            except OSError:
+                continue  # absent, or of another user: as good as absent
+        return None
+
+    def store(self, key: str, cubin: bytes) -> Path:
+        """Writes the file of ``key`` and returns where it lies.
+
+        Warns:
+            UserWarning: Once, if the wanted folder cannot be written, naming ``CUPY_CACHE_DIR``.
+
+        Raises:
+            OSError: If the temporary folder refuses too.
+        """
+        if self._fallback is None:
+            try:
+                return _write(self.directory, key, cubin)
+            except OSError as error:
+                self._fallback = user_directory()
+                warnings.warn(
+                    f"compiled kernels cannot be kept in {self.directory} ({error.strerror}), but in "
+                    f"{self._fallback}; set {VARIABLE} to a folder that can be written",
+                    stacklevel=2,
+                )
+        return _write(self._fallback, key, cubin)
+
+    def _folders(self) -> Iterator[Path]:
+        yield self.directory
+        if self._fallback is not None:
+            yield self._fallback
+        elif _is_own(_user_path()):
+            yield _user_path()
+
+
+def default_directory() -> Path:
+    """Returns the folder for compiled kernels that the environment asks for."""
+    given = os.environ.get(VARIABLE)
+    # Without a home "~" stays as it is: then the user's temporary folder is the better default.
+    home = Path("~/.cupy/kernel_cache").expanduser() if os.environ.get("HOME") else _user_path()
+    return (Path(given) if given else home) / "foxtune"
+
+
+def user_directory() -> Path:
+    """Makes and returns a temporary folder that belongs to this user alone."""
+    path = _user_path()
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        if _is_own(path) and os.access(path, os.W_OK):
+            return path
+    except OSError:
+        pass  # a file of that name, or no temporary folder of this user: a fresh one is made below
+    return Path(tempfile.mkdtemp(prefix="foxtune-kernels-"))
+
+
+def _user_path() -> Path:
+    return Path(tempfile.gettempdir()) / f"foxtune-kernels-{os.getuid()}"
+
+
+def _is_own(path: Path) -> bool:
+    """Whether no other user can have put anything into the folder."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _write(folder: Path, key: str, cubin: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder, suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(cubin)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may object as late as here
+        path = folder / f"{key}.cubin"
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
