@@ -97,14 +97,15 @@ def evaluate(
     """
     walk = _Walk(tables, hyper, config)
     bars = max(fold.test_stop - fold.test_start for fold in tables.folds) - 1
-    trace = _Trace.allocate(tables.members, bars, tables.table.features.device)
+    trace = Trace.allocate(tables.members, bars, tables.table.features.device)
     for bar in range(bars):
         if bar % walk.length == 0:
             walk.restart_episode()
         row = walk.row(bar)
         action = policy(assemble(walk.prefix(), tables.table, row))
         trace.write(bar, walk.step(action, row, bar))
-    return MarketEvaluation(_cut(trace, tables))
+    closes = tables.exact_bars.moves[:, 3].cpu().numpy()
+    return MarketEvaluation(cut_to_windows(trace, tables, closes))
 
 
 class _Walk:
@@ -162,8 +163,16 @@ class _Walk:
 
 
 @dataclass(frozen=True)
-class _Trace:
-    """What every bar gave, [M, T] float64; copied to the host once."""
+class Trace:
+    """What every bar gave, [M, T] float64; copied to the host once.
+
+    Attributes:
+        returns: Net bar returns.
+        positions: Exposure held into the close.
+        traded: Size of the change of position.
+        costs: Costs paid as a fraction of equity.
+        bankrupt: 1 where equity reached 0.
+    """
 
     returns: Tensor
     positions: Tensor
@@ -172,11 +181,13 @@ class _Trace:
     bankrupt: Tensor
 
     @classmethod
-    def allocate(cls, members: int, bars: int, device: torch.device) -> _Trace:
+    def allocate(cls, members: int, bars: int, device: torch.device) -> Trace:
+        """Allocates zeros."""
         shape = members, bars
         return cls(*(torch.zeros(shape, dtype=torch.float64, device=device) for _ in fields(cls)))
 
     def write(self, bar: int, settled: Settlement) -> None:
+        """Notes one bar of all members."""
         self.returns[:, bar] = settled.bar_return[:, 0]
         self.positions[:, bar] = settled.account.position[:, 0]
         self.traded[:, bar] = settled.traded[:, 0]
@@ -188,9 +199,14 @@ class _Trace:
         return [getattr(self, field.name).cpu().numpy() for field in fields(self)]
 
 
-def _cut(trace: _Trace, tables: MarketTables) -> tuple[MemberEvaluation, ...]:
-    """Cuts every member to its own window, and to the bars up to a bankruptcy."""
-    closes = tables.exact_bars.moves[:, 3].cpu().numpy()
+def cut_to_windows(trace: Trace, tables: MarketTables, closes: Floats) -> tuple[MemberEvaluation, ...]:
+    """Cuts every member to its own window, and to the bars up to a bankruptcy.
+
+    Args:
+        trace: Of all members over the longest window.
+        tables: Windows of the members.
+        closes: [N - 1] moves of the closes, on the host.
+    """
     arrays = trace.numpy()
     results = []
     for member, fold in enumerate(tables.folds):
