@@ -1,4 +1,4 @@
-"""Priority updates against a loop over rows in plain Python."""
+"""Priority updates against a loop over rows in plain Python; the kernel against the reference."""
 
 import math
 
@@ -7,6 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainer.config import TrainerConfig
+from trainer.hyperparameters import Hyperparameters
+from trainer.kernels.priority_write import priority_write as write_by_kernel
 from trainer.reference.prioritised_sample import mass_of
 from trainer.reference.priority_write import priority_of, priority_write, written_rows
 
@@ -138,3 +141,95 @@ def test_a_member_writes_the_same_bits_in_a_stack_as_alone(dtype, batch_size):
         alone = written(priority[at], largest[at], index[at], td_error[at], alpha[at], rows[at])
         for together, apart in zip(stacked, alone, strict=True):
             assert torch.equal(together[at], apart)
+
+
+ALPHAS = (0.0, 0.3, 0.6, 1.0)
+PRIORITY_TOLERANCE = 3e-6  # one unit in the last place of log(1e-6) is 1e-6 of its exponential
+
+
+def write_case(batch_size, capacity, her_ratio=0.4):
+    """Four members of different alpha, duplicates in the batch, errors over many orders of magnitude."""
+    configs = [
+        TrainerConfig().with_overrides({"per_alpha": alpha, "her_ratio": her_ratio, "batch_size": batch_size})
+        for alpha in ALPHAS
+    ]
+    hyper = Hyperparameters.stack(configs, torch.float32, torch.device("cpu"))
+    generator = torch.Generator().manual_seed(batch_size)
+    priority = torch.rand(4, capacity, generator=generator)
+    index = torch.randint(0, capacity, (4, batch_size), generator=generator)
+    td_error = torch.exp(4.0 * torch.randn(4, batch_size, generator=generator))
+    td_error *= torch.randn(4, batch_size, generator=generator).sign()
+    return hyper, priority, index, td_error
+
+
+def write_on(device, hyper, priority, index, td_error, accept, guards):
+    """Returns (priority, largest_error) after the kernel, on the CPU."""
+    hyper = Hyperparameters(**{name: value.to(device) for name, value in vars(hyper).items()})
+    ring = guards.like(priority.to(device)).copy_(priority)
+    largest = guards.like(torch.zeros(4, device=device)).fill_(1.0)
+    write_by_kernel(
+        ring,
+        largest,
+        index.to(device, torch.int32),
+        td_error.to(device),
+        torch.tensor(accept, dtype=torch.int32, device=device),
+        hyper,
+    )
+    assert guards.intact()
+    return ring.cpu(), largest.cpu()
+
+
+def write_by_reference(hyper, priority, index, td_error, accept):
+    rows = written_rows(td_error, hyper.her_size, torch.tensor(accept) != 0)
+    after, _, largest = written(priority, torch.ones(4), index, td_error, hyper.per_alpha, rows)
+    return after, largest
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("capacity", [1, 50, 5000])
+@pytest.mark.parametrize("batch_size", [1, 31, 33, 257, 1000, 4096, 4097, 9001])
+def test_the_kernel_writes_what_the_reference_writes(batch_size, capacity, cuda, guards):
+    case = write_case(batch_size, capacity)
+    accept = [1, 1, 0, 1]
+    priority, largest = write_on(cuda, *case, accept, guards)
+    expected, biggest = write_by_reference(*case, accept)
+    torch.testing.assert_close(priority, expected, rtol=PRIORITY_TOLERANCE, atol=0.0)
+    assert torch.equal(largest, biggest)
+    assert torch.equal(priority[2], case[1][2])
+    unwritten = expected == case[1]
+    assert torch.equal(priority[unwritten], case[1][unwritten])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch_size", [100, 5000])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_the_kernel_leaves_a_member_with_a_non_finite_error_as_it_was(batch_size, bad, cuda, guards):
+    hyper, priority, index, td_error = write_case(batch_size, 60)
+    td_error[1, 0] = bad  # a relabelled row counts as well
+    td_error[3, -1] = bad
+    after, largest = write_on(cuda, hyper, priority, index, td_error, [1] * 4, guards)
+    expected, biggest = write_by_reference(hyper, priority, index, td_error, [1] * 4)
+    assert torch.equal(after[[1, 3]], priority[[1, 3]])
+    assert largest[[1, 3]].tolist() == [1.0, 1.0]
+    torch.testing.assert_close(after, expected, rtol=PRIORITY_TOLERANCE, atol=0.0)
+    assert torch.equal(largest, biggest)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("her_ratio", [0.0, 1.0])
+def test_the_kernel_writes_all_rows_or_none_at_the_ends_of_the_ratio(her_ratio, cuda, guards):
+    case = write_case(300, 40, her_ratio)
+    after, largest = write_on(cuda, *case, [1] * 4, guards)
+    expected, biggest = write_by_reference(*case, [1] * 4)
+    torch.testing.assert_close(after, expected, rtol=PRIORITY_TOLERANCE, atol=0.0)
+    assert torch.equal(largest, biggest)
+    assert torch.equal(after, case[1]) == (her_ratio == 1.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch_size", [1000, 9001])
+def test_the_kernel_repeats_itself_bit_for_bit_and_agrees_on_duplicates(batch_size, cuda, guards):
+    case = write_case(batch_size, 50)
+    first, again = (write_on(cuda, *case, [1] * 4, guards) for _ in range(2))
+    assert torch.equal(first[0], again[0])
+    assert torch.equal(first[1], again[1])

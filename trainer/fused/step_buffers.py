@@ -7,14 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.fused.shapes import round_up
 from trainer.layout import StateLayout
-
-PITCH_MULTIPLE = 8  # columns of a state row: 16 bytes of bfloat16
-
-
-def state_pitch(state_dim: int) -> int:
-    """Returns Sp: the state, a column of ones that carries the bias, then zeros up to a multiple of 8."""
-    return -(-(state_dim + 1) // PITCH_MULTIPLE) * PITCH_MULTIPLE
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class StepBuffers:
             return torch.zeros(members, dtype=dtype, device=device)
 
         state = torch.zeros(
-            (3, members, batch_size, state_pitch(layout.state_dim)), dtype=activation_dtype, device=device
+            (3, members, batch_size, round_up(layout.state_dim + 1)), dtype=activation_dtype, device=device
         )
         return cls(
             state=state,

@@ -74,7 +74,8 @@ def prioritised_sample(mass: Tensor, batch_size: int, step: Tensor, keys: Tensor
     u = uniform(word[:, 1:], torch.float64)
     prefix = mass.cumsum(dim=1)
     total = prefix[:, -1]
-    width = total.to(torch.float64) / batch_size
+    # A divisor in memory: a GPU would multiply by the reciprocal of a host number, which can be one bit off.
+    width = total.to(torch.float64) / torch.full_like(total, batch_size, dtype=torch.float64)
     position = ((strata(batch_size, offset) + u) * width[:, None]).to(torch.int64)
     index = torch.searchsorted(prefix, position, right=True).clamp(max=mass.shape[1] - 1)
     return Drawn(index=index, mass=mass.gather(1, index), total=total)
