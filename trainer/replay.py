@@ -99,6 +99,15 @@ class ReplayBuffer:
         """[M, C] float32, q of every slot; 0 where nothing was stored yet."""
         return self.rings.priority
 
+    def require_items(self) -> None:
+        """Refuses to sample from nothing.
+
+        Raises:
+            ValueError: If nothing was inserted yet.
+        """
+        if self._inserted == 0:
+            raise ValueError("a sample needs at least one stored transition, but the replay is empty")
+
     def bytes_per_item(self) -> int:
         """Bytes of one stored transition: 2 P floats, a reward, K actions, bounds, priority and sums."""
         tensors = [*self._stored.values(), self.mass]
@@ -163,8 +172,7 @@ class ReplayBuffer:
         Raises:
             ValueError: If nothing was inserted yet.
         """
-        if self._inserted == 0:
-            raise ValueError("a sample needs at least one stored transition, but the replay is empty")
+        self.require_items()
         drawn = prioritised_sample(self._sampled_mass(), batch_size, step, keys)
         weight = importance_weight(
             mass=drawn.mass,

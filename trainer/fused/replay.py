@@ -58,25 +58,23 @@ class FusedReplay:
     def sample_into(self, buffers: StepBuffers, step: Tensor, keys: Tensor, hyper: Hyperparameters) -> None:
         """Draws, gathers and relabels a batch; fills ``buffers`` but for td_error and accept.
 
-        The same rows as ``ReplayBuffer.sample`` and ``gather`` followed by ``hindsight.relabel``. At
-        least one transition must be stored.
+        The same rows as ``ReplayBuffer.sample`` and ``gather`` followed by ``hindsight.relabel``.
 
         Args:
             buffers: Written.
             step: 0-d int64 on the device, gradient step counted from 0 over the whole training.
             keys: [M, 2] int64, (seed, fold).
             hyper: Per-member scalars.
+
+        Raises:
+            ValueError: If nothing was inserted yet.
         """
-        replay = self.replay
-        priority_sums(replay.priority, self.sums, buffers.largest_weight)
-        inputs = DrawInputs(replay.priority, self.sums, replay.written, keys, step)
+        inputs, replay = self._summed(buffers, step, keys), self.replay
         replay_sample(inputs, replay.rings, replay.layout, self.table, hyper, buffers)
 
     def draw_into(self, buffers: StepBuffers, step: Tensor, keys: Tensor, hyper: Hyperparameters) -> None:
         """Draws the slots and raw weights of ``sample_into`` alone; gathers nothing and relabels nothing."""
-        replay = self.replay
-        priority_sums(replay.priority, self.sums, buffers.largest_weight)
-        inputs = DrawInputs(replay.priority, self.sums, replay.written, keys, step)
+        inputs = self._summed(buffers, step, keys)
         sample_indices(inputs, hyper, buffers.index, buffers.weight, buffers.largest_weight)
 
     def write_priorities(self, buffers: StepBuffers, hyper: Hyperparameters) -> None:
@@ -85,3 +83,9 @@ class FusedReplay:
         priority_write(
             replay.priority, replay.largest_error, buffers.index, buffers.td_error, buffers.accept, hyper
         )
+
+    def _summed(self, buffers: StepBuffers, step: Tensor, keys: Tensor) -> DrawInputs:
+        replay = self.replay
+        replay.require_items()
+        priority_sums(replay.priority, self.sums, buffers.largest_weight)
+        return DrawInputs(replay.priority, self.sums, replay.written, keys, step)

@@ -95,6 +95,13 @@ def test_a_collection_larger_than_the_ring_is_a_configuration_error():
         fused.insert(collection_of(0), hyperparameters())
 
 
+def test_an_empty_replay_cannot_be_sampled():
+    fused, hyper, buffers = fused_on(CPU)
+    for draw in (fused.sample_into, fused.draw_into):
+        with pytest.raises(ValueError, match="the replay is empty"):
+            draw(buffers, torch.tensor(0), keys_of(), hyper)
+
+
 @pytest.mark.gpu
 def test_epochs_of_inserting_sampling_and_writing_follow_the_reference(cuda):
     """Priorities of one are given to the other after each step, for their last bits differ by library."""
