@@ -7,7 +7,7 @@ from torch import Tensor
 
 from trainer.config import TrainerConfig
 from trainer.finite_guard import FiniteGuard
-from trainer.fused.networks import VALUE_STREAM, FusedNetworks
+from trainer.fused.networks import SLOPE_STREAM, VALUE_STREAM, FusedNetworks
 from trainer.fused.parameters import NetworkParameters
 from trainer.fused.precision import Precision, activation_dtype, matmul_precision
 from trainer.fused.step_buffers import StepBuffers
@@ -125,9 +125,12 @@ class FusedAgent:
 
     def _double_dqn_gradients(self, buffers: StepBuffers) -> None:
         networks, states = self.networks, buffers.state
-        networks.q_forward(states[2], self._next_q)
-        networks.q_forward(states[2], self._target_q, target=True)
+        with networks.streams.fork(VALUE_STREAM):
+            networks.q_forward(states[2], self._next_q)
+        with networks.streams.fork(SLOPE_STREAM):
+            networks.q_forward(states[2], self._target_q, target=True)
         networks.q_forward(states[0], self._q)
+        networks.streams.join(VALUE_STREAM, SLOPE_STREAM)
         c51_double_dqn_step(
             networks,
             self._q,

@@ -133,10 +133,11 @@ class FusedNetworks:
                 slope = slopes.logits[..., logits]
                 product(slope, weight[..., logits].mT, slopes.head[..., hidden])
         self.streams.join(*HEAD_STREAMS)
-        with self.streams.fork(SLOPE_STREAM):
-            for head in range(shapes.heads):
-                hidden, logits = shapes.hidden_columns_of(head), shapes.logit_columns_of(head)
+        for head in range(shapes.heads):
+            hidden, logits = shapes.hidden_columns_of(head), shapes.logit_columns_of(head)
+            with self.streams.fork(HEAD_STREAMS[head % len(HEAD_STREAMS)]):
                 self._gradient(workspace.head[..., hidden], slopes.logits[..., logits], gradient[..., logits])
+        with self.streams.fork(SLOPE_STREAM):
             self._gradient(workspace.head[..., width:], slopes.logits, self.q.gradients("head.output.bias"))
         relu_mask(slopes.head, workspace.head)
         with self.streams.fork(SLOPE_STREAM):
@@ -146,7 +147,7 @@ class FusedNetworks:
         product(slopes.head, hidden_weight.mT, slopes.hidden[-1])
         relu_mask(slopes.hidden[-1], workspace.hidden[-1])
         self._trunk_backward(self.q, x, workspace.hidden, slopes.hidden, SLOPE_STREAM)
-        self.streams.join(SLOPE_STREAM)
+        self.streams.join(*HEAD_STREAMS, SLOPE_STREAM)
 
     def v_backward(self, x: Tensor, workspace: VWorkspace, slopes: VSlopes) -> None:
         """Fills ``value.gradient`` from ``slopes.output`` and the last of ``slopes.hidden``.
