@@ -94,6 +94,14 @@ def test_a_single_slot_of_any_place_is_found_by_every_row(cuda, guards):
         assert (weight == 1.0).all()
 
 
+def test_a_draw_on_the_border_of_slots_lanes_groups_and_blocks_goes_to_the_later_one(cuda, guards):
+    """Six units of mass and six strata: every draw equals a prefix sum, at every level of the search."""
+    unit, priority = 2.0**-32, torch.zeros(100, 2000)
+    priority[:, [1, 2, 5, 130, 1030]] = torch.tensor([unit, unit, unit, unit, 2 * unit])
+    index, _ = draw_on(cuda, priority, 6, 1, 2000, guards)
+    assert (index.sort(dim=1).values == torch.tensor([1, 2, 5, 130, 1030, 1030])).all()
+
+
 def test_the_step_reaches_beyond_32_bits_and_every_step_draws_anew(cuda, guards):
     priority = uneven(2, 4000)
     drawn = [draw_on(cuda, priority, 64, step, 4000, guards)[0] for step in (1, 2, 2**32 + 1)]
