@@ -147,9 +147,22 @@ def _module(spec: KernelSpec) -> Any:
     return cupy.RawModule(path=str(builder().build(spec)))
 
 
+class _StreamAddress:
+    """The stream protocol that CuPy 14 asks for: a version and the stream's address."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._pointer
+
+
 @functools.cache
 def _external_stream(pointer: int) -> Any:
-    return import_cupy().cuda.ExternalStream(pointer)
+    cuda = import_cupy().cuda
+    if hasattr(cuda.Stream, "from_external"):
+        return cuda.Stream.from_external(_StreamAddress(pointer))
+    return cuda.ExternalStream(pointer)
 
 
 def runtime_version() -> int:
