@@ -11,13 +11,13 @@ from trainer.config import TrainerConfig
 from trainer.config.sections import Count, NonNegative, Positive, Section
 from trainer.errors import ConfigError
 
-STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # a folder is named after it
 
 
 class ResourcesConfig(Section):
     """What one trial may use."""
 
-    gpu: NonNegative | None = None  # GPUs per trial; None: 0 with backend reference, else 1
+    gpu: NonNegative | None = None  # GPUs per trial; None: 0 with backend reference on the CPU, else 1
     cpu: Count = 1  # CPU cores per trial
 
 
@@ -58,7 +58,7 @@ class SearchConfig(Section):
         if not STUDY_NAME.fullmatch(self.study):
             raise ConfigError(
                 "study",
-                "must start with a letter or digit and hold letters, digits, '_', '.', '-' only, "
+                "must start with a letter or digit and hold at most 100 letters, digits, '_', '.', '-', "
                 f"but got {self.study!r}",
             )
         backend: str = self.trainer.training.backend
@@ -68,6 +68,12 @@ class SearchConfig(Section):
                 "trial has no GPU assigned: backend fused needs one, but got resources.gpu = 0; "
                 "set --gpus-per-trial 1 or --backend reference",
             )
+        if self.resources.gpu == 0 and self.trainer.training.device == "cuda":
+            raise ConfigError(
+                "training.device",
+                "needs a GPU, but got 'cuda' with resources.gpu = 0; "
+                'set --gpus-per-trial 1 or training.device = "cpu"',
+            )
         if (self.resources.gpu or 0) > 1 and self.resources.gpu != int(self.resources.gpu or 0):
             raise ConfigError(
                 "resources.gpu", f"above 1 must be a whole number, but got {self.resources.gpu}"
@@ -76,10 +82,11 @@ class SearchConfig(Section):
 
     @property
     def gpus_per_trial(self) -> float:
-        """GPUs of one trial: as given, else 0 with the reference backend and 1 otherwise."""
+        """GPUs of one trial: as given, else 0 with the reference backend off the GPU and 1 otherwise."""
         if self.resources.gpu is not None:
             return self.resources.gpu
-        return 0.0 if self.trainer.training.backend == "reference" else 1.0
+        training = self.trainer.training
+        return 0.0 if training.backend == "reference" and training.device != "cuda" else 1.0
 
     @property
     def trial_trainer(self) -> TrainerConfig:

@@ -107,14 +107,20 @@ def canonical(name: str, origin: str) -> str:
     keys = known_keys()
     if name in keys:
         return name
+    if any(key.startswith(f"{name}.") for key in keys):
+        inside = [key for key in keys if key.startswith(f"{name}.")]
+        raise ConfigError(
+            name, f"is a section, but {origin} gives it a value; set one of its keys, such as {inside[0]}"
+        )
     short = [key for key in keys if key.rpartition(".")[2] == name]
     if len(short) == 1:
         return short[0]
     if len(short) > 1:
         raise ConfigError(name, f"could be any of {', '.join(short)}; write one of them (in {origin})")
     by_leaf = {key.rpartition(".")[2]: key for key in reversed(list(keys))}
-    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.7)
-    leaf = difflib.get_close_matches(name.rpartition(".")[2], by_leaf, n=1, cutoff=0.0)
+    typed = name.casefold()
+    near = difflib.get_close_matches(typed, keys, n=1, cutoff=0.7)
+    leaf = difflib.get_close_matches(typed.rpartition(".")[2], by_leaf, n=1, cutoff=0.0)
     nearest = near[0] if near else by_leaf[leaf[0]]
     raise ConfigError(name, f"unknown key in {origin}; the nearest known one is {nearest}")
 
@@ -215,10 +221,14 @@ def _leaves(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[str
 
 def _flat(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in values.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and (value or _is_section((*path, name))):
             yield from _flat(value, (*path, name))
         else:
             yield (*path, name), value
+
+
+def _is_section(path: tuple[str, ...]) -> bool:
+    return any(key.startswith(f"{'.'.join(path)}.") for key in known_keys())
 
 
 def _without_trainer_prefix(error: ConfigError) -> ConfigError:

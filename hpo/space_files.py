@@ -34,6 +34,10 @@ from trainer.errors import ConfigError, FoxtuneError
 
 RANGE_KEYS = {"low", "high", "step", "log", "when"}
 CHOICE_KEYS = {"choices", "when"}
+# What is measured, and at which cost: trials that differ in these do not compare, and the cheapest wins.
+YARDSTICK_SECTIONS = {"data", "walk_forward", "metrics"}
+YARDSTICK_KEYS = {"fill", "fee_bp", "half_spread_bp", "slippage_bp"}
+INSIDE = 0.381966  # a share of a range at which a value is hardly ever whole
 
 
 def load_space(name: str, packaged: Mapping[str, SearchSpace]) -> SearchSpace:
@@ -75,14 +79,26 @@ def from_tables(name: str, tables: Mapping[str, Any]) -> SearchSpace:
 
 
 def check_bounds(space: SearchSpace) -> None:
-    """Refuses bounds and choices that the configuration would refuse in the middle of a search.
+    """Refuses what would break or cheat in the middle of a search: illegal values, and a moving yardstick.
 
     Raises:
         ConfigError: Naming the key, its rule and the value.
     """
     for parameter in space.parameters:
         section, key = locate(parameter.name)
-        values = parameter.values if isinstance(parameter, Choice) else (parameter.low, parameter.high)
+        if section in YARDSTICK_SECTIONS or key in YARDSTICK_KEYS:
+            raise ConfigError(
+                f"{section}.{key}",
+                "decides what is measured, so that trials would not compare; set it for the whole search "
+                f"and take it out of search space {space.name!r}",
+            )
+        values: tuple[Any, ...]
+        if isinstance(parameter, Choice):
+            values = parameter.values
+        else:
+            values = (parameter.low, parameter.high)
+            if isinstance(parameter, Float) and parameter.step is None and parameter.low < parameter.high:
+                values += (parameter.low + INSIDE * (parameter.high - parameter.low),)
         model = type(TrainerConfig.model_fields[section].default)
         for value in values:
             try:
@@ -99,6 +115,10 @@ def _from_python(path: Path) -> SearchSpace:
         names = runpy.run_path(str(path))
     except FoxtuneError:
         raise
+    except SystemExit as error:
+        raise ConfigError(
+            str(path), f"ends the program (exit code {error.code}); take that out of the file"
+        ) from error
     except Exception as error:
         # Any exception may come out of a user's file; with --debug the chain shows its own traceback.
         raise ConfigError(str(path), f"raised {type(error).__name__} ({error}); mend the file") from error
@@ -142,7 +162,9 @@ def _parameter(name: str, table: Mapping[str, Any]) -> Parameter:
         raise ConfigError(name, f"log must be true or false, but got {log!r}")
     default = TrainerConfig().get(f"{section}.{key}")
     if isinstance(low, int) and isinstance(high, int) and not isinstance(default, float):
-        return Int(name, low, high, int(step or 1), log, when)
+        if step is not None and step != int(step):
+            raise ConfigError(name, f"step must be a whole number, but got {step}")
+        return Int(name, low, high, 1 if step is None else int(step), log, when)
     return Float(name, float(low), float(high), None if step is None else float(step), log, when)
 
 

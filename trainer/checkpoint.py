@@ -43,7 +43,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
         raise CheckpointError(
             f"{path} is not a whole checkpoint ({reason}); delete it and start anew"
         ) from error

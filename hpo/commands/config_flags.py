@@ -107,19 +107,27 @@ def assignments(arguments: Namespace, flags: tuple[Flag, ...]) -> list[Assignmen
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError("--set", f"must have the form section.key=value, but got {text!r}")
-        found.append(Assignment(key.strip(), parse_value(key.strip(), value.strip()), "--set"))
+        # A value of white space alone is one: data.delimiter may be a tab.
+        found.append(Assignment(key.strip(), parse_value(key.strip(), value.strip() or value), "--set"))
     return found
 
 
 def parse_value(key: str, text: str) -> Any:
     """Reads one value: nothing is None, a TOML list is a tuple, a duration is seconds, else the text.
 
-    Numbers and truth values stay text; the key's own type reads them, and complains in its own words.
+    Quotes around a text are TOML's, as error messages print them. Numbers and truth values stay text; the
+    key's own type reads them, and complains in its own words.
     """
     import tomllib
 
     if text == "":
         return None
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        try:
+            text = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            raise ConfigError(key, f"must be one text in quotes, or without any, but got {text}") from None
+        return text
     if key.rpartition(".")[2] == "time_budget":
         return parse_duration(text)
     if text.startswith("["):

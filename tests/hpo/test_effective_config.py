@@ -144,7 +144,7 @@ def test_the_printed_configuration_says_where_each_value_came_from(file):
     assert "gamma = 0.8  # mine.toml" in text
     assert "updates = 200  # profile demo" in text
     assert "# tz is not set  # default" in text
-    assert tomllib.loads(text)["agent"]["trunk_widths"] == [256, 256]
+    assert tomllib.loads(text)["agent"]["trunk_widths"] == [128, 128]
 
 
 def test_every_key_is_printed_once():
@@ -164,3 +164,28 @@ def test_a_whole_configuration_turned_into_assignments_gives_itself():
 )
 def test_values_are_written_as_toml(value, text):
     assert toml_value(value) == text
+
+
+@pytest.mark.parametrize("text", ["agent = 3", "[[agent]]\ngamma = 0.9"])
+def test_a_value_in_place_of_a_section_names_one_of_its_keys(tmp_path, text):
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"^agent: is a section, but c\.toml .* such as agent\.use_iql"):
+        resolve([], path)
+
+
+def test_an_unknown_section_is_refused_even_if_it_is_empty(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text("[agnet]\n[agent]\n")
+    with pytest.raises(ConfigError, match=r"^agnet: unknown key in c\.toml"):
+        resolve([], path)
+
+
+def test_the_nearest_key_is_found_whatever_the_case():
+    with pytest.raises(ConfigError, match=r"nearest known one is agent\.gamma$"):
+        resolve([Assignment("AGENT.GAMMA", 0.9, "--set")])
+
+
+def test_a_study_name_too_long_for_a_folder_is_refused():
+    with pytest.raises(ConfigError, match=r"^study: .* at most 100 letters"):
+        resolve([Assignment("study", "x" * 101, "--study")])

@@ -57,3 +57,16 @@ def test_the_line_names_gpu_uuid_and_free_memory():
     assert device_line(config.with_overrides({"device": "cpu"}), ()) == (
         "reference backend on the CPU (0 GPUs visible), float32, 1 thread"
     )
+
+
+def test_the_reference_backend_goes_to_the_gpu_if_its_device_is_asked_for():
+    assert settled(ONE, backend="reference", device="cuda").device == "cuda"
+    with pytest.raises(ConfigError, match=r"resources\.gpu: 0 GPUs visible"):
+        settled((), backend="reference", device="cuda")
+
+
+def test_a_cuda_device_without_a_gpu_of_its_own_contradicts_itself():
+    with pytest.raises(
+        ConfigError, match=r"training\.device: needs a GPU, but got 'cuda' with resources\.gpu = 0"
+    ):
+        settled(ONE, device="cuda", resources__gpu="0")

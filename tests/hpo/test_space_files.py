@@ -147,3 +147,35 @@ def test_a_table_that_makes_no_sense_is_refused_in_one_sentence(text, message):
 def test_a_bound_that_a_trial_would_refuse_is_refused_before_the_search(parameter, key):
     with pytest.raises(ConfigError, match=f"^{key}: .* in search space 'mine'$"):
         check_bounds(SearchSpace("mine", (parameter,)))
+
+
+def test_a_real_range_of_a_whole_number_is_refused_although_its_ends_are_whole():
+    with pytest.raises(ConfigError, match=r"^agent\.batch_size: .* must be a whole number"):
+        check_bounds(SearchSpace("mine", (Float("batch_size", 16.0, 64.0),)))
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Choice("data.path", ("sp500", "nasdaq")),
+        Float("holdout_frac", 0.0, 0.5),
+        Choice("objective", ("wf_sharpe", "mean_fold")),
+        Float("fee_bp", 0.0, 5.0),
+        Choice("fill", ("next_open", "next_close")),
+    ],
+)
+def test_what_is_measured_and_its_costs_cannot_be_searched(parameter):
+    with pytest.raises(ConfigError, match="decides what is measured, so that trials would not compare"):
+        check_bounds(SearchSpace("mine", (parameter,)))
+
+
+def test_a_step_of_a_whole_number_is_whole():
+    with pytest.raises(ConfigError, match=r"batch_size: step must be a whole number, but got 1\.5"):
+        parsed("[batch_size]\nlow = 32\nhigh = 64\nstep = 1.5")
+
+
+def test_a_file_that_ends_the_program_is_refused(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("raise SystemExit(3)\n")
+    with pytest.raises(ConfigError, match=r"ends the program \(exit code 3\)"):
+        load_space(str(path), {})

@@ -71,13 +71,13 @@ def test_an_entry_of_a_tuple_out_of_range_is_named_by_its_place():
     [
         ("agent", "gamma", math.nan, "`gamma` must be a finite number, but got nan; give a value in [0, 1)"),
         ("agent", "v_max", math.inf, "`v_max` must be a finite number, but got inf"),
-        ("agent", "v_max", "high", "`v_max` must be a valid number, but got 'high'"),
-        ("agent", "use_iql", "maybe", "`use_iql` must be a valid boolean, but got 'maybe'"),
+        ("agent", "v_max", "high", "`v_max` must be a number, but got 'high'"),
+        ("agent", "use_iql", "maybe", "`use_iql` must be true or false, but got 'maybe'"),
         (
             "agent",
             "head_width",
             1.5,
-            "`head_width` must be a valid integer, but got 1.5; give a value in [1, inf)",
+            "`head_width` must be a whole number, but got 1.5; give a value in [1, inf)",
         ),
         ("data", "decimal", ";", "`decimal` must be '.' or ',', but got ';'"),
         (
@@ -110,7 +110,8 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(values, key, neare
 
 def test_rules_between_keys_name_one_of_them_and_both_values():
     assert complaint({"agent": {"v_min": 6, "v_max": 6}}) == (
-        "agent.v_min: `v_min < v_max` must hold, but got (agent.v_min=6.0, agent.v_max=6.0)"
+        "agent.v_min: `v_min < v_max` must hold, but got (agent.v_min=6.0, agent.v_max=6.0); "
+        "lower v_min or raise v_max"
     )
     assert complaint({"replay": {"capacity": 5}}) == (
         "replay.capacity: `episodes * episode_length <= capacity` must hold, but got 64 * 128 = 8192 > 5; "
@@ -217,3 +218,62 @@ def test_a_space_whose_condition_follows_its_parameter_is_legal():
     ratio = Float("her_ratio", 0.0, 0.8, step=0.1)
     strategy = Choice("her_strategy", ("final", "future"), when=When("her_ratio", above=0.0))
     assert SearchSpace("mine", (ratio, strategy)).parameters == (ratio, strategy)
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [("training", "epochs"), ("agent", "gamma"), ("data", "path"), ("agent", "trunk_widths")],
+)
+def test_a_truth_value_is_no_number_and_no_text(section, key):
+    assert "must be another value than true or false, but got True" in complaint({section: {key: True}})
+
+
+@pytest.mark.parametrize("value", [2**31, "99999999999999999999"])
+def test_an_integer_that_no_array_could_index_is_refused(value):
+    assert complaint({"training": {"epochs": value}}).startswith(
+        "training.epochs: `epochs` must lie below 2147483648, but got "
+    )
+
+
+def test_an_unset_key_that_needs_a_value_is_refused_in_words():
+    assert complaint({"training": {"epochs": None}}) == (
+        "training.epochs: `epochs` must be a whole number, but got nothing; give a value in [1, inf)"
+    )
+
+
+RATIO = Float("her_ratio", 0.0, 0.8)
+STRATEGY = Choice("her_strategy", ("final", "future"))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: SearchSpace("s", ()), r"space: needs at least one parameter, but search space 's' has none"),
+        (lambda: SearchSpace(3, (RATIO,)), r"space: a search space's name must be a text, but got 3"),
+        (lambda: SearchSpace("s", ("gamma",)), r"may hold Float, Int and Choice only, but got 'gamma'"),
+        (lambda: Float("gamma", "0", 0.9), r"gamma: low and high must be numbers, but got \(low='0'"),
+        (lambda: Int("batch_size", 16, 64.5), r"batch_size: high must be a whole number, but got 64\.5"),
+        (
+            lambda: When("her_ratio", above="x"),
+            r"her_ratio: a condition's above must be a number, but got 'x'",
+        ),
+    ],
+)
+def test_a_space_of_wrong_types_is_refused_in_words(build, message):
+    with pytest.raises(ConfigError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "when"),
+    [
+        (RATIO, When("her_ratio", above=0.8)),
+        (RATIO, When("her_ratio", equals=0.9)),
+        (RATIO, When("her_ratio", equals="big")),
+        (STRATEGY, When("her_strategy", equals="episode")),
+        (Choice("use_iql", (False, True)), When("use_iql", above=1)),
+    ],
+)
+def test_a_condition_that_never_holds_is_refused(earlier, when):
+    with pytest.raises(ConfigError, match="gamma: its condition asks .* which it never is"):
+        SearchSpace("s", (earlier, Float("gamma", 0.9, 0.99, when=when)))

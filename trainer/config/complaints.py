@@ -12,6 +12,9 @@ from pydantic.fields import FieldInfo
 
 from trainer.errors import ConfigError
 
+# How pydantic names a type, and how a user does.
+WORDS = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "a text"}
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -49,9 +52,17 @@ def first_complaint(model: type[BaseModel], error: ValidationError) -> ConfigErr
     if first["type"].startswith(("less_than", "greater_than")) and bounds is not None:
         return ConfigError(key, f"`{bounds.rule(name)}` must hold, but got {value}; {bounds.fix()}")
     expected = first.get("ctx", {}).get("expected")
-    wanted = f"be {expected}" if expected else first["msg"].removeprefix("Input should ").split(",")[0]
+    wanted = f"be {expected}" if expected else _in_words(first["msg"])
     fix = f"; {bounds.fix()}" if bounds is not None else ""
-    return ConfigError(key, f"`{name}` must {wanted}, but got {value!r}{fix}")
+    got = "nothing" if value is None else repr(value)
+    return ConfigError(key, f"`{name}` must {wanted}, but got {got}{fix}")
+
+
+def _in_words(message: str) -> str:
+    rule = message.removeprefix("Input should ").split(",")[0]
+    for kind, words in WORDS.items():
+        rule = rule.replace(f"a valid {kind}", words)
+    return rule
 
 
 def _bounds_of(model: type[BaseModel], path: list[str]) -> Bounds | None:

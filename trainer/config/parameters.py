@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from trainer.config.trainer_config import locate
 from trainer.errors import ConfigError
@@ -28,8 +28,11 @@ class When:
         if (self.above is None) == (self.equals is None):
             raise ConfigError(
                 self.name,
-                f"a condition needs one of above and equals, but got ({self.above=}, {self.equals=})",
+                "a condition needs one of above and equals, "
+                f"but got (above={self.above}, equals={self.equals})",
             )
+        if self.above is not None and not _is_number(self.above):
+            raise ConfigError(self.name, f"a condition's above must be a number, but got {self.above!r}")
 
     def holds(self, chosen: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the values chosen so far."""
@@ -56,7 +59,7 @@ class Float:
         _check_range(self.name, self.low, self.high, self.log)
         if self.step is not None and (self.log or self.step <= 0):
             raise ConfigError(
-                self.name, f"`step > 0 and not log` must hold, but got ({self.step=}, {self.log=})"
+                self.name, f"`step > 0 and not log` must hold, but got (step={self.step}, log={self.log})"
             )
         _check_grid(self.name, self.low, self.high, self.step)
 
@@ -74,10 +77,13 @@ class Int:
 
     def __post_init__(self) -> None:
         _check_range(self.name, self.low, self.high, self.log)
+        for edge, value in (("low", self.low), ("high", self.high), ("step", self.step)):
+            if value != int(value):
+                raise ConfigError(self.name, f"{edge} must be a whole number, but got {value}")
         if self.step < 1 or (self.log and self.step != 1):
             raise ConfigError(
                 self.name,
-                f"`step >= 1, and 1 with log` must hold, but got ({self.step=}, {self.log=})",
+                f"`step >= 1, and 1 with log` must hold, but got (step={self.step}, log={self.log})",
             )
         _check_grid(self.name, self.low, self.high, self.step)
 
@@ -119,6 +125,18 @@ class SearchSpace:
     description: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigError("space", f"a search space's name must be a text, but got {self.name!r}")
+        if not self.parameters:
+            raise ConfigError(
+                "space", f"needs at least one parameter, but search space {self.name!r} has none"
+            )
+        for parameter in self.parameters:
+            if not isinstance(parameter, get_args(Parameter)):
+                raise ConfigError(
+                    "space",
+                    f"search space {self.name!r} may hold Float, Int and Choice only, but got {parameter!r}",
+                )
         seen: dict[str, Parameter] = {}
         keys: set[tuple[str, str]] = set()
         for parameter in self.parameters:
@@ -131,7 +149,13 @@ class SearchSpace:
             keys.add(key)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _check_range(name: str, low: float, high: float, log: bool) -> None:
+    if not (_is_number(low) and _is_number(high)):
+        raise ConfigError(name, f"low and high must be numbers, but got ({low=}, {high=})")
     if not low <= high:
         raise ConfigError(name, f"`low <= high` must hold, but got ({low=}, {high=})")
     if log and low <= 0:
@@ -158,3 +182,17 @@ def _check_condition(name: str, when: When, earlier: Mapping[str, Parameter], sp
             name,
             f"its condition asks {when.name!r} to be above {when.above:g}, but that holds words; use equals",
         )
+    if not _may_hold(when, other):
+        asked = f"above {when.above:g}" if when.above is not None else f"equal to {when.equals!r}"
+        raise ConfigError(
+            name, f"its condition asks {when.name!r} to be {asked}, which it never is; mend one of the two"
+        )
+
+
+def _may_hold(when: When, other: Parameter) -> bool:
+    """Whether some value of ``other`` meets the condition."""
+    if isinstance(other, Choice):
+        return any(when.holds({other.name: value}) for value in other.values)
+    if when.above is not None:
+        return bool(other.high > when.above)
+    return _is_number(when.equals) and bool(other.low <= when.equals <= other.high)

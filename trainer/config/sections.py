@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 OpenUnit = Annotated[float, Field(gt=0, lt=1)]
 ClosedUnit = Annotated[float, Field(ge=0, le=1)]
+
+INTEGER_LIMIT = 2**31  # counts go into int32 arrays and C functions
+MOST_SEEDS = 1000  # members are listed one by one before any of them is built
 
 
 def _split_sizes(value: Any) -> Any:
@@ -29,6 +33,21 @@ class Section(BaseModel):
     """A frozen group of keys; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_value_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # Python counts True as 1, so that `epochs = true` would train one epoch.
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise PydanticCustomError("truth_value", "be another value than true or false")
+        return value
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _no_integer_beyond_the_machine(cls, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) >= INTEGER_LIMIT:
+            raise PydanticCustomError("integer_limit", "lie below 2147483648")
+        return value
 
 
 class DataConfig(Section):
@@ -133,13 +152,16 @@ class TrainingConfig(Section):
 
     epochs: Count = 20
     updates: Annotated[int, Field(ge=0)] = 512  # U, gradient steps per epoch
-    seeds: Count = 1  # stacked trainings per fold
+    seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] = 1  # stacked trainings per fold
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # first seed; seed i uses seed + i
     backend: Literal["auto", "reference", "fused"] = "auto"
     precision: Literal["fp32", "tf32", "bf16"] = "bf16"  # matrix operands of the fused backend
+    cuda_graph: bool = True  # False launches every kernel of the fused backend one by one
     dtype: Literal["float32", "float64"] = "float32"
-    device: str = "auto"  # auto | cpu | cuda
-    threads: Count = 1  # intra-op threads; more gives up bitwise equality of stacked and alone
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: Annotated[int, Field(ge=1, le=1024)] = (
+        1  # intra-op threads; more gives up bitwise equality of stacked and alone
+    )
     max_skipped_steps: Annotated[int, Field(ge=0)] = 10  # non-finite steps before the trial fails
     check_finite: bool = False  # fail at the first non-finite step
     checkpoint_seconds: NonNegative = 60.0  # at most one checkpoint in this many seconds

@@ -46,7 +46,9 @@ class TrainerConfig(Section):
         agent, environment, replay = self.agent, self.environment, self.replay
         if not agent.v_min < agent.v_max:
             raise ConfigError(
-                "agent.v_min", f"`v_min < v_max` must hold, but got ({agent.v_min=}, {agent.v_max=})"
+                "agent.v_min",
+                f"`v_min < v_max` must hold, but got ({agent.v_min=}, {agent.v_max=}); "
+                "lower v_min or raise v_max",
             )
         collected = environment.episodes * environment.episode_length
         if collected > replay.capacity:

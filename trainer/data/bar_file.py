@@ -41,7 +41,8 @@ def load_file(config: DataConfig) -> Bars:
     utc = to_utc(ordered, config.tz, table.source, table.place, table.line[order])
     draft, notes = _draft(table, config, stamps)
     draft = replace(draft.take(order), timestamp=utc.instant)
-    draft, duplicates = drop_duplicates(draft, naive=not stamps.aware and config.tz is None)
+    zone = None if stamps.aware or stamps.date_only else config.tz
+    draft, duplicates = drop_duplicates(draft, not stamps.aware and config.tz is None, zone)
     before = len(draft)
     draft, repairs = mend(draft, config.repair)
     if repairs:
@@ -72,6 +73,15 @@ def existing_file(name: str) -> Path:
         ConfigError: For a path that does not exist, with the nearest known market, or that is a folder.
     """
     path = Path(name).expanduser().absolute()
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # told below, with what the name may have meant
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            "data.path", f"{name[:80]!r} cannot be read ({reason}); give another file"
+        ) from None
     if path.is_dir():
         raise ConfigError("data.path", f"{path} is a folder; give a CSV or Parquet file in it")
     if not path.is_file():

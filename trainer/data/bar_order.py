@@ -23,12 +23,13 @@ def runs_backwards(stamps: NDArray[np.int64]) -> bool:
     return int((steps < 0).sum()) > int((steps > 0).sum())
 
 
-def drop_duplicates(draft: BarDraft, naive: bool) -> tuple[BarDraft, int]:
+def drop_duplicates(draft: BarDraft, naive: bool, zone: str | None = None) -> tuple[BarDraft, int]:
     """Returns strictly increasing bars and how many identical repeats were dropped.
 
     Args:
         draft: Rows in the file's order, or turned round.
         naive: No zone is known, so that an hour that occurs twice looks like a duplicate.
+        zone: The zone of naive stamps if it was given; it may be the wrong one.
 
     Raises:
         ConfigError: Naming ``data.tz`` for a repetition that clocks going back would explain.
@@ -43,13 +44,13 @@ def drop_duplicates(draft: BarDraft, naive: bool) -> tuple[BarDraft, int]:
     repeated = np.flatnonzero(steps == 0) + 1
     if not len(repeated):
         return draft, 0
-    _check_repeats(draft, repeated, local)
+    _check_repeats(draft, repeated, local, zone)
     keep = np.ones(len(draft), dtype=bool)
     keep[repeated] = False
     return draft.take(keep), len(repeated)
 
 
-def _check_repeats(draft: BarDraft, rows: NDArray[np.int64], local: bool) -> None:
+def _check_repeats(draft: BarDraft, rows: NDArray[np.int64], local: bool, zone: str | None) -> None:
     """Refuses repeats at ``rows`` that clocks would explain, or that differ from the row before."""
     if local and (night := rows[_may_be_fall_back(draft.timestamp[rows])]).size:
         raise ConfigError(
@@ -64,6 +65,8 @@ def _check_repeats(draft: BarDraft, rows: NDArray[np.int64], local: bool) -> Non
             row = int(conflicts[0])
             pair = sorted([(draft.line[row - 1], values[row - 1]), (draft.line[row], values[row])])
             hint = f"; keep one, or if the times are local {HINT}" if local else "; keep one"
+            if zone is not None:
+                hint += f", or set data.tz to their zone if it is not {zone}"
             raise DataError(
                 f"{_pair(draft, row)}, column {name}: {written(draft.timestamp[row])} stands twice with "
                 f"{pair[0][1]} and {pair[1][1]}{hint}"

@@ -34,11 +34,17 @@ SAMPLE = 2000  # cells tried per format before all are
 
 @dataclass(frozen=True)
 class Proposal:
-    """A format that fits, the configuration line that sets it, and how it reads the first cell."""
+    """A format that fits every cell, and the configuration line that sets it."""
 
     pattern: str
     line: str
-    reading: str
+
+    def reading(self, cell: str) -> str:
+        """How the format reads a cell, e.g. ``3 January 2024``."""
+        import pandas as pd
+
+        date = pd.to_datetime(cell, format=self.pattern)
+        return f"{date.day} {date.strftime('%B %Y')}"
 
 
 def propose_formats(cells: Sequence[str]) -> list[Proposal]:
@@ -52,8 +58,7 @@ def propose_formats(cells: Sequence[str]) -> list[Proposal]:
         first = pd.to_datetime(cells[0], format=pattern, errors="coerce")
         if pd.isna(first) or not _fits(cells, pattern):
             continue
-        reading = f"{first.day} {first.strftime('%B %Y')}"
-        proposals.append(Proposal(pattern, f'data.date_format = "{pattern}"', reading))
+        proposals.append(Proposal(pattern, f'data.date_format = "{pattern}"'))
     return proposals
 
 

@@ -50,8 +50,8 @@ def read_epoch(
         raise ConfigError(
             KEY,
             f"{table.source}, {table.where(bad)}, column {table.names[index]}: {cells[bad[0]]} read as "
-            f"{unit} is {_year(instants[bad[0]])}, outside 1900 to now + 2 days; set {KEY} to s, ms, us or "
-            "ns, or mend the cell",
+            f"{unit} is {_year(instants[bad[0]])}, outside 1900 to now + 2 days; "
+            + _unit_fix(exact, unit, latest),
         )
     source = "given" if config.timestamp_unit else "by magnitude"
     return np.array(instants, dtype=np.int64), True, f"epoch {unit} ({source})"
@@ -88,6 +88,16 @@ def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells:
             f"in one unit and set {KEY}",
         )
     return LIMITS[int(units.max())][0]
+
+
+def _unit_fix(exact: list[int] | list[Decimal], unit: Unit, latest: int) -> str:
+    """Proposes the unit of the numbers' magnitude if all of them fit; else the numbers are wrong."""
+    size = max(abs(float(value)) for value in exact)
+    usual = next(name for name, limit in LIMITS if size < limit)
+    scale = dict(NANOSECONDS)[usual]
+    if usual != unit and all(EARLIEST <= int(value * scale) <= latest for value in exact):
+        return f'set {KEY} = "{usual}"'
+    return f"mend the cell, or set {KEY} if it is not in {unit}"
 
 
 def _year(instant: int) -> str:

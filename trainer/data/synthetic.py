@@ -31,6 +31,7 @@ STEP = 3600 * 10**9
 WICK = 0.001  # share by which the range reaches beyond open and close
 PREFIX = "synthetic:"
 DEFAULT_ROWS = 10_000
+MOST_ROWS = 2_000_000  # hourly bars from the year 2000 on must fit the range of nanoseconds in int64
 
 
 def known_answer(rows: int, seed: int) -> MarketData:
@@ -77,8 +78,8 @@ def synthetic_market(path: str, override: float | None = None, returns: Returns 
     if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
         raise ConfigError("data.path", f"{path!r} must read {PREFIX}{name}[:ROWS[:SEED]] with whole numbers")
     rows, seed = [int(number) for number in numbers] + [DEFAULT_ROWS, 0][len(numbers) :]
-    if rows < 2:
-        raise ConfigError("data.path", f"`rows >= 2` must hold, but got ({rows=}) in {path!r}")
+    if not 2 <= rows <= MOST_ROWS:
+        raise ConfigError("data.path", f"`2 <= rows <= {MOST_ROWS}` must hold, but got ({rows=}) in {path!r}")
     market = makers[name](rows, seed)
     bars = replace(market.bars, returns=returns)
     return replace(

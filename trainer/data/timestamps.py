@@ -181,8 +181,11 @@ def _unreadable(
     where = _where(table, bad)
     proposals = propose_formats(cells)
     if len(proposals) > 1:
-        ways = " or ".join(f"{proposal.line} ({proposal.reading})" for proposal in proposals[:2])
-        return ConfigError("data.date_format", f"{where}: {cell!r} is ambiguous; set {ways}")
+        one, other = proposals[:2]
+        # 01/01/2024 is the same day either way: show a cell that is not.
+        telling = next((each for each in cells if one.reading(each) != other.reading(each)), cell)
+        ways = " or ".join(f"{each.line} ({each.reading(telling)})" for each in (one, other))
+        return ConfigError("data.date_format", f"{where}: {telling!r} is ambiguous; set {ways}")
     if proposals:
         line = proposals[0].line
         return ConfigError("data.date_format", f"{where}: {cell!r} is not an ISO date; set {line}")
@@ -191,6 +194,8 @@ def _unreadable(
             "data.date_format",
             f"{where}: {cell!r} is not an ISO date; set data.date_format to its strptime form",
         )
+    if cell.strip() == table.names[table.roles.timestamp]:
+        return DataError(f"{where}: the header stands here again; remove the line")
     return DataError(f"{where}: {cell!r} is not a date; mend the cell, or set data.date_format")
 
 

@@ -85,3 +85,21 @@ def test_durations_are_read_in_seconds(text, seconds):
 def test_anything_else_is_not_a_duration(text):
     with pytest.raises(ConfigError, match="--time-budget: must be a duration like 90s, 30m or 2h"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('";"', ";"), ('"%d.%m.%Y"', "%d.%m.%Y"), ("'UTC'", "UTC"), ('"\\t"', "\t"), ('""', "")],
+)
+def test_a_quoted_text_is_read_as_the_messages_print_it(text, value):
+    assert parse_value("data.delimiter", text) == value
+
+
+def test_a_quote_in_the_middle_is_refused():
+    with pytest.raises(ConfigError, match=r"data\.tz: must be one text in quotes"):
+        parse_value("data.tz", '"a"b"')
+
+
+def test_a_tab_is_a_value():
+    (assignment,) = assignments(parsed("--set", "data.delimiter=\t"), FLAGS)
+    assert assignment.value == "\t"

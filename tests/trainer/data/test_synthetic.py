@@ -5,7 +5,7 @@ import pytest
 
 from trainer.config import TrainerConfig
 from trainer.data.market import load_market
-from trainer.data.synthetic import NOISE, known_answer, no_signal, planted
+from trainer.data.synthetic import NOISE, known_answer, no_signal, planted, synthetic_market
 from trainer.errors import ConfigError
 
 MAKERS = [known_answer, no_signal, planted]
@@ -64,3 +64,9 @@ def test_a_market_is_reached_by_its_name(path):
 def test_a_wrong_name_is_refused(path):
     with pytest.raises(ConfigError, match=r"data\.path"):
         load_market(TrainerConfig().with_overrides({"data.path": path}))
+
+
+@pytest.mark.parametrize("rows", [1, 2_000_001, 10**14])
+def test_a_synthetic_market_of_impossible_length_is_refused(rows):
+    with pytest.raises(ConfigError, match=r"data\.path: `2 <= rows <= 2000000` must hold"):
+        synthetic_market(f"synthetic:no_signal:{rows}")

@@ -208,3 +208,34 @@ def test_date_and_time_columns_are_joined(read):
 def test_compact_date_and_time_columns_are_joined(read):
     text = "<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>\n20240101,093000,1,1,1,1\n20240101,093100,1,1,1,1\n"
     assert ends(read(text)) == instants("2024-01-01T09:30", "2024-01-01T09:31")
+
+
+def test_an_ambiguous_date_is_shown_by_a_cell_that_tells_the_readings_apart(read, flat):
+    stamps = ["01/01/2024", "02/01/2024", "03/01/2024"]
+    with pytest.raises(ConfigError) as caught:
+        read(flat(stamps))
+    assert "'02/01/2024' is ambiguous" in str(caught.value)
+    assert "(2 January 2024)" in str(caught.value)
+    assert "(1 February 2024)" in str(caught.value)
+
+
+def test_a_second_header_is_called_one(read, flat):
+    lines = flat(["2024-01-01", "2024-01-02"]).splitlines()
+    with pytest.raises(DataError, match="line 3, column timestamp: the header stands here again"):
+        read("\n".join([*lines[:2], lines[0], *lines[2:]]))
+
+
+@pytest.mark.parametrize(("given", "fit"), [("s", "ms"), ("us", None)])
+def test_a_wrong_unit_is_refused_with_the_one_that_fits(read, flat, given, fit):
+    stamps = [1704067200000, 1704070800000] if fit else [-9 * 10**18, -8 * 10**18]
+    with pytest.raises(ConfigError) as caught:
+        read(flat(stamps), timestamp_unit=given)
+    end = f'; set data.timestamp_unit = "{fit}"' if fit else "if it is not in us"
+    assert str(caught.value).endswith(end)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "EST", "Europe/London"])
+def test_a_zone_whose_clocks_do_not_go_back_there_may_be_the_wrong_one(read, flat, zone):
+    stamps = ["2024-11-03 00:00", "2024-11-03 01:00", "2024-11-03 01:00", "2024-11-03 02:00"]
+    with pytest.raises(DataError, match=f"or set data.tz to their zone if it is not {zone}"):
+        read(flat(stamps), tz=zone)
