@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
-from trainer.compatibility import obstacle
+from trainer.compatibility import CudaStack, obstacle
 from trainer.config import TrainerConfig
 from trainer.config.sections import TrainingConfig
 from trainer.cuda_stack import read_stack
@@ -90,7 +91,13 @@ def _why_not_fused(training: TrainingConfig) -> str:
         return f"training.dtype = {training.dtype!r}"
     if not torch.cuda.is_available():
         return _no_gpus()
-    return obstacle(read_stack())
+    return obstacle(_stack())
+
+
+@functools.cache
+def _stack() -> CudaStack:
+    """What this process runs on does not change while it runs."""
+    return read_stack()
 
 
 def _no_gpus() -> str:

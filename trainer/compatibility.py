@@ -75,8 +75,8 @@ def judge(stack: CudaStack) -> tuple[Finding, ...]:
     """Returns the table's lines from the driver to CUDA_PATH."""
     return (
         driver_finding(stack),
-        architecture_finding(stack),
         torch_finding(stack),
+        architecture_finding(stack),
         nvrtc_finding(stack),
         cupy_finding(stack),
         runtime_finding(stack),
@@ -113,8 +113,10 @@ def architecture_finding(stack: CudaStack) -> Finding:
     """A GPU can be too old for the kernels, or newer than the compiler."""
     part = "GPU"
     if stack.architecture is None:
-        hidden = "" if stack.visible is None else f" (CUDA_VISIBLE_DEVICES={stack.visible!r})"
-        return Finding(part, f"0 GPUs visible{hidden}", NOTE, CPU_ONLY)
+        if stack.visible is None:
+            return Finding(part, "0 GPUs visible", NOTE, CPU_ONLY)
+        fix = CPU_ONLY if stack.driver is None else "unset CUDA_VISIBLE_DEVICES, or use --gpus-per-trial 0"
+        return Finding(part, f"0 GPUs visible (CUDA_VISIBLE_DEVICES={stack.visible!r})", NOTE, fix)
     number = 10 * stack.architecture[0] + stack.architecture[1]
     found = f"{stack.gpu}, sm_{number}"
     if stack.architecture < LOWEST_ARCHITECTURE:
@@ -134,7 +136,7 @@ def torch_finding(stack: CudaStack) -> Finding:
     if stack.torch_cuda is None:
         if stack.driver is None:
             return Finding(part, "CPU build", NOTE, CPU_ONLY)
-        return Finding(part, "CPU build", WRONG, "pip uninstall -y torch && pip install torch")
+        return Finding(part, "CPU build", NOTE, "for the GPU: pip uninstall -y torch && pip install torch")
     found = _text(stack.torch_cuda)
     generations = {number // 10 for number in stack.torch_architectures}
     if stack.architecture is not None and generations and stack.architecture[0] > max(generations):

@@ -100,6 +100,8 @@ class ParameterBlock:
             The number after the last tensor.
         """
         device = self.value.device
+        if device.type == "meta":  # shapes without values: nothing to draw
+            return first_number + len(self.specs)
         for number, spec in enumerate(self.specs, first_number):
             lanes = torch.arange(math.ceil(spec.size / 4), device=device)
             words = draw(keys, Purpose.INITIAL_WEIGHT, torch.tensor(number, device=device), lanes)

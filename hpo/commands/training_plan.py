@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
-from trainer.config import AgentConfig, TrainerConfig
+from hpo.resources import Gpu
+from trainer.config import TrainerConfig
 from trainer.data.market import MarketData
-from trainer.folds import split
-from trainer.layout import StateLayout
+from trainer.folds import Fold, split
 from trainer.market_environment import market_layout
 from trainer.members import members_of
-from trainer.networks import QNetwork, ValueNetwork
-from trainer.replay import ReplayBuffer
-from trainer.transitions import Collection
-
-MIB = 2**20
-META = torch.device("meta")  # shapes without memory
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """One group of tensors: what it is, its leading shape, its size in bytes."""
-
-    name: str
-    shape: str
-    size: int
+from trainer.memory_plan import MIB, require_fit
+from trainer.planned_training import BackendName, plan_training, what_fits
 
 
 def plan(config: TrainerConfig, market: MarketData) -> str:
@@ -62,60 +45,36 @@ def plan(config: TrainerConfig, market: MarketData) -> str:
         f"branches {'x'.join(str(count) for count in layout.actions_per_branch)}, "
         f"{config.agent.num_atoms} atoms"
     )
-    found = buffers(config, layout, len(members), rows)
-    width = max(len(buffer.name) for buffer in found)
-    shapes = max(len(buffer.shape) for buffer in found)
-    lines += [f"  {each.name:{width}}  {each.shape:{shapes}}  {each.size / MIB:>9.2f} MiB" for each in found]
-    lines.append(f"  {'total':{width}}  {'':{shapes}}  {sum(each.size for each in found) / MIB:>9.2f} MiB")
     return "\n".join(lines)
 
 
-def buffers(config: TrainerConfig, layout: StateLayout, members: int, rows: int) -> list[Buffer]:
-    """Sizes the long-lived buffers of a training by building them on the meta device.
+def memory_lines(config: TrainerConfig, market: MarketData, backend: BackendName, gpu: Gpu | None) -> str:
+    """Lists what a training holds, against the free memory of ``gpu`` where it is known.
 
     Args:
-        config: Shape keys.
-        layout: Of the state.
-        members: M.
-        rows: Bars of the feature table.
+        config: The effective configuration.
+        market: Gives the number of bars and of features.
+        backend: Which implementation's buffers.
+        gpu: Where it would train; None: on the CPU, or on no GPU of this machine.
 
     Returns:
-        One entry per group of buffers.
+        A table and, with a GPU, one line of what is free and what fits.
+
+    Raises:
+        MemoryPlanError: If it does not fit.
     """
-    dtype = torch.float64 if config.training.dtype == "float64" else torch.float32
-    lanes, length = config.environment.episodes, config.environment.episode_length
-    agent, capacity = config.agent, config.replay.capacity
-    replay = ReplayBuffer(members, capacity, layout, dtype, META)
-    collection = Collection.allocate(members, lanes, length, layout, dtype, META)
-    outputs = sum(layout.actions_per_branch) + 1
-    logits = torch.empty((members, agent.batch_size, outputs, agent.num_atoms), dtype=dtype, device=META)
-    table = torch.empty((rows, layout.table_dim), dtype=dtype, device=META)
-    return [
-        Buffer("replay", f"[{members}, {capacity}]", members * capacity * replay.bytes_per_item()),
-        Buffer("collection", _shape(collection.row), _bytes(vars(collection).values())),
-        Buffer("feature table", _shape(table), table.nbytes),
-        *_network_buffers(agent, layout, members, dtype),
-        Buffer("logits of a batch", _shape(logits), logits.nbytes),
-    ]
+    folds = stack_of(config, market)
+    needed = plan_training(config, market, folds, backend)
+    lines = [f"memory of the {backend} backend", needed.table()]
+    if gpu is not None and gpu.free_mib is not None:
+        free = gpu.free_mib * MIB
+        fits = what_fits(config, market, folds, backend, free)
+        require_fit(needed, free, gpu.name, fits)
+        lines.append(f"  {gpu.free_mib} MiB are free on {gpu.name}; {fits}")
+    return "\n".join(lines)
 
 
-def _network_buffers(
-    agent: AgentConfig, layout: StateLayout, members: int, dtype: torch.dtype
-) -> list[Buffer]:
-    # A block is values and gradient; Adam adds two moments of the same size. A slow copy is a block.
-    q = QNetwork(agent, layout, members, dtype, META).block.value
-    found = [Buffer("Q network, Adam", _shape(q), 4 * q.nbytes)]
-    if agent.use_iql:
-        value = ValueNetwork(agent, layout, 2 * members, dtype, META).block.value
-        found.append(Buffer("V networks, Adam, slow copy", _shape(value), 5 * value.nbytes))
-    else:
-        found.append(Buffer("slow copy of Q", _shape(q), 2 * q.nbytes))
-    return found
-
-
-def _shape(tensor: Tensor) -> str:
-    return str(list(tensor.shape))
-
-
-def _bytes(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor.nbytes for tensor in tensors)
+def stack_of(config: TrainerConfig, market: MarketData) -> Sequence[Fold]:
+    """Returns the fold of every member."""
+    folds = split(len(market.bars), config.walk_forward).folds
+    return [folds[member.fold] for member in members_of(config, len(folds))]
