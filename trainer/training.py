@@ -23,6 +23,7 @@ from trainer.hyperparameters import Hyperparameters
 from trainer.market_learner import MarketLearner, build_market_learner
 from trainer.market_tables import MarketTables
 from trainer.members import Member, keys_of, members_of
+from trainer.planned_training import check_memory
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
 from trainer.walk_forward import score
 
@@ -56,6 +57,7 @@ class Training:
 
     Raises:
         ConfigError: Fewer folds than ``walk_forward.min_folds``, or an impossible shape.
+        MemoryPlanError: The GPU has too little free memory; nothing was allocated on it.
         CheckpointError: The checkpoint belongs to another configuration or other data.
     """
 
@@ -78,6 +80,8 @@ class Training:
         self.reports: list[EpochReport] = []
         dtype, device = self.backend.dtype, self.backend.device
         folds = [self.split.folds[member.fold] for member in self.members]
+        if device.type == "cuda":
+            check_memory(config, market, folds, self.backend.name, device)
         self.hyper = Hyperparameters.stack([config] * len(self.members), dtype, device)
         keys = keys_of(self.members, device)
         self.tables = MarketTables.build(market, folds, config, dtype, device)
