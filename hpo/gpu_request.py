@@ -27,8 +27,9 @@ def settle_device(config: SearchConfig, origins: Mapping[str, str], gpus: tuple[
     """
     if config.gpus_per_trial == 0:
         return config.trial_trainer
-    device = config.trainer.training.device
-    asked = device.startswith("cuda") or "resources.gpu" in origins or VISIBLE in os.environ
+    device, backend = config.trainer.training.device, config.trainer.training.backend
+    asked = device.startswith("cuda") or backend == "fused"
+    asked = asked or "resources.gpu" in origins or VISIBLE in os.environ
     if asked and device != "cpu":
         check_gpus(config, gpus)
     if gpus or device == "cpu":

@@ -18,7 +18,7 @@ from hpo.attributes import OUT_OF_MEMORY, Machine
 from hpo.run_directory import CHECKPOINT, LOG
 from hpo.trial_process import TrialLog, describe_machine, hide_gpus
 from trainer.config import TrainerConfig
-from trainer.errors import FoxtuneError
+from trainer.errors import FoxtuneError, MemoryPlanError
 from trainer.reports import EpochReport
 
 TRAINING = "trainer.training:Training"
@@ -192,7 +192,7 @@ def resolve_factory(factory: str | TrainingFactory) -> TrainingFactory:
 def reason_of(error: BaseException) -> str:
     """Puts an error into one line: the user's errors as they are, others with their type."""
     lines: Sequence[str] = str(error).strip().splitlines() or ["no message"]
-    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+    if isinstance(error, MemoryError | MemoryPlanError) or "OutOfMemory" in type(error).__name__:
         return f"{OUT_OF_MEMORY}: {lines[0]}"
     if isinstance(error, FoxtuneError):
         return " ".join(line.strip() for line in lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import TRAINING_FLAGS, Flag, add_flags, assignments
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, FoxtuneError
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
@@ -60,6 +62,7 @@ def _run(arguments: Namespace, context: Context) -> int:
 
     from hpo.advice import configuration_advice, epoch_advice
     from hpo.commands.epoch_table import closing, header, line
+    from trainer.backend import resolve_backend
     from trainer.data.market import load_market
     from trainer.folds import require_min_folds, split
     from trainer.reports import EpochReport
@@ -69,12 +72,17 @@ def _run(arguments: Namespace, context: Context) -> int:
     parts = split(len(market.bars), config.walk_forward)
     require_min_folds(parts, config.walk_forward)
     folds = len(parts.folds)
+    backend = resolve_backend(config)
+    if gpus:  # without one the device line has said it all
+        print(backend.note)
     if arguments.dry_run:
-        from hpo.commands.training_plan import plan
+        from hpo.commands.training_plan import memory_lines, plan
 
         print(plan(config, market))
+        gpu = gpus[0] if gpus and backend.device.type == "cuda" else None
+        print(memory_lines(config, market, backend.name, gpu))
         return 0
-    directory.mkdir(parents=True, exist_ok=True)
+    require_writable(directory)
     if not arguments.resume:
         write_record(directory, effective)
     print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
@@ -90,8 +98,18 @@ def _run(arguments: Namespace, context: Context) -> int:
             config, market, directory, on_epoch=show, resume=arguments.resume, keep_checkpoint=True
         )
     except KeyboardInterrupt:
-        print(f"\nstopped; continue with: foxtune train --resume --out {directory}")
+        print(f"\n{stopped(directory)}")
         raise
+    except FoxtuneError:
+        if not arguments.resume:
+            discard_unstarted(directory)
+        raise
+    except (MemoryError, RuntimeError) as error:
+        if not arguments.resume:
+            discard_unstarted(directory)
+        if (shortage := memory_shortage(error)) is None:
+            raise
+        raise shortage from error
     print(f"\n{closing(result.score)}")
     more = config.training.epochs + 2
     print(f"longer:  foxtune train --resume --out {directory} --epochs {more}")
@@ -125,6 +143,55 @@ def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
             "--out", f"{out} already holds a training; continue it with --resume or choose another --out"
         )
     return out
+
+
+def require_writable(directory: Path) -> None:
+    """Makes the run directory.
+
+    Raises:
+        ConfigError: If it cannot be made or written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            "--out", f"{directory} cannot be written to ({error.strerror}); choose another folder"
+        ) from None
+
+
+def stopped(directory: Path) -> str:
+    """Says how an interrupted training goes on; one without a checkpoint leaves nothing behind."""
+    if discard_unstarted(directory):
+        return "stopped before the first checkpoint; nothing to continue"
+    return f"stopped; continue with: foxtune train --resume --out {directory}"
+
+
+def discard_unstarted(directory: Path) -> bool:
+    """Removes the record of a training that has no checkpoint, and its folder if that is empty."""
+    from hpo.run_directory import CHECKPOINT
+
+    if (directory / CHECKPOINT).exists():
+        return False
+    (directory / RECORD).unlink(missing_ok=True)
+    if not any(directory.iterdir()):
+        directory.rmdir()
+    return True
+
+
+def memory_shortage(error: BaseException) -> ConfigError | None:
+    """The user's error for an allocation that failed; None for any other error."""
+    text = str(error)
+    if not isinstance(error, MemoryError) and "allocate memory" not in text and "out of memory" not in text:
+        return None
+    tried = re.search(r"allocate ([\d.]+ \w+)", text)
+    size = f" for {tried[1]}" if tried else ""
+    return ConfigError(
+        "agent.batch_size",
+        f"there is no memory{size}; lower it, replay.capacity, agent.num_atoms or walk_forward.folds "
+        "(foxtune train --dry-run lists the buffers)",
+    )
 
 
 def effective_configuration(arguments: Namespace, directory: Path) -> Effective:

@@ -37,7 +37,7 @@ def test_the_reference_backend_needs_no_gpu_whatever_the_environment_says(monkey
     assert settled((), backend="reference").device == "cpu"
 
 
-@pytest.mark.parametrize("keys", [{"resources__gpu": "1"}, {"device": "cuda"}])
+@pytest.mark.parametrize("keys", [{"resources__gpu": "1"}, {"device": "cuda"}, {"backend": "fused"}])
 def test_an_explicit_request_that_cannot_be_met_is_refused(keys):
     with pytest.raises(ConfigError, match=r"resources\.gpu: 0 GPUs visible.*--backend reference"):
         settled((), **keys)

@@ -7,14 +7,15 @@ from hpo.machine import (
     MISSING,
     NOTE,
     OK,
+    WARN,
     WRONG,
     Finding,
-    cupy_finding,
     examine,
     package_finding,
     python_finding,
     verdict,
 )
+from trainer.compatibility import CudaStack
 
 RAY = Requirement("ray[tune]>=2.50,<3")
 
@@ -44,29 +45,33 @@ def test_a_local_version_tag_is_no_fault():
     assert package_finding("torch", "2.13.0+cpu", Requirement("torch>=2.6")).state == OK
 
 
-def test_two_cupy_packages_are_refused_with_the_line_that_removes_them():
-    found = cupy_finding([("cupy", None), ("cupy-cuda12x", "13.4"), ("cupy-cuda13x", "13.6")], driver=True)
-    assert found.state == WRONG
-    assert found.found == "cupy-cuda12x 13.4 and cupy-cuda13x 13.6"
-    assert found.fix.startswith("pip uninstall cupy-cuda12x cupy-cuda13x")
-
-
-def test_no_cupy_is_no_fault_without_a_driver():
-    assert cupy_finding([("cupy", None)], driver=False).state == NOTE
-
-
 def test_the_verdict_names_the_first_thing_to_mend():
     broken = [Finding("a", "1", OK), Finding("b", "none", MISSING, "pip install b"), Finding("c", "", WRONG)]
     assert verdict(broken) == ("verdict: not usable until b is mended: pip install b", False)
 
 
 def test_a_machine_without_a_gpu_is_usable():
-    text, usable = verdict([Finding("a", "1", OK), Finding("NVIDIA driver", "none", NOTE)])
+    text, usable = verdict([Finding("a", "1", OK), Finding("NVIDIA driver", "none", NOTE, "do this")])
     assert usable
-    assert "on the CPU" in text
+    assert text == "verdict: OK for the reference backend on the CPU; NVIDIA driver none; do this"
 
 
-def test_this_machine_is_examined_from_python_to_cupy():
+def test_a_reservation_is_named_but_stops_nothing():
+    text, usable = verdict([Finding("NVIDIA driver", "CUDA 12.7", WARN, "update"), Finding("b", "1", OK)])
+    assert usable
+    assert text == "verdict: OK, CPU and GPU; better look at NVIDIA driver"
+
+
+def test_this_machine_is_examined_from_python_to_the_cuda_runtime(monkeypatch):
+    monkeypatch.delenv("CUDA_PATH", raising=False)
     parts = [finding.part for finding in examine()]
     assert parts[0] == "Python"
-    assert parts[-3:] == ["NVIDIA driver", "CUDA in torch", "CuPy"]
+    assert parts[-6:] == ["NVIDIA driver", "CUDA in torch", "GPU", "NVRTC", "CuPy", "CUDA runtime"]
+
+
+def test_old_versions_give_one_verdict_with_one_fix(monkeypatch):
+    old = CudaStack(driver=(12, 7), torch_cuda=(13, 0), architecture=(9, 0), gpu="X", nvrtc=(13, 0))
+    monkeypatch.setattr("trainer.cuda_stack.read_stack", lambda: old)
+    text, usable = verdict(examine())
+    assert not usable
+    assert text.startswith("verdict: not usable until NVIDIA driver is mended: update the driver")

@@ -1,5 +1,6 @@
 """config, spaces, check, doctor and dashboard, and the arguments that name a study."""
 
+import re
 import socket
 import tomllib
 from argparse import ArgumentParser
@@ -9,6 +10,7 @@ import pytest
 
 from hpo.commands.dashboard import require_free_port
 from hpo.commands.study_flags import add_study_arguments, study_name
+from hpo.resources import Gpu
 from trainer.errors import ConfigError
 
 
@@ -70,6 +72,40 @@ def test_doctor_ends_with_a_verdict(run):
     assert code == 0
     assert out.splitlines()[0].startswith("Python")
     assert out.splitlines()[-1].startswith("verdict: OK")
+
+
+def test_doctor_lists_the_memory_of_a_training(run):
+    code, out, _ = run("doctor", "--memory", "--data", "synthetic:known_answer:400:1", "--folds", "3")
+    assert code == 0
+    assert out.splitlines()[0].startswith("Python")
+    assert "\nmemory of the fused backend\n" in out
+    assert re.search(r"replay +prefix \[3, 131072, 8\] +\d+\.\d\d MiB", out)
+
+
+def test_the_laptop_profile_stays_below_three_gigabytes_of_a_gpu(run):
+    code, out, _ = run("doctor", "--profile", "laptop", "--set", "precision=fp32")
+    assert code == 0
+    [total] = re.findall(r"total .*? (\d+\.\d\d) MiB", out)
+    assert float(total) < 3 * 1024
+
+
+def test_doctor_holds_the_memory_against_the_gpu_that_is_there(run, monkeypatch):
+    gpu = Gpu(0, "NVIDIA RTX 3050 Ti", "GPU-1", 3500)
+    monkeypatch.setattr("hpo.resources.visible_gpus", lambda: (gpu,))
+    flags = ("doctor", "--memory", "--data", "synthetic:known_answer:400:1")
+    code, out, _ = run(*flags)
+    assert code == 0
+    assert "3500 MiB are free on NVIDIA RTX 3050 Ti; what fits: agent.batch_size = " in out
+    code, _, err = run(
+        *flags, "--set", "batch_size=16384", "--set", "actions_per_branch=11x11x11x11", "--seeds", "3"
+    )
+    assert code == 2
+    assert re.fullmatch(
+        r"foxtune: error: the training needs \d+ MiB, but 3500 MiB are free on NVIDIA RTX 3050 Ti "
+        r"\(biggest: .*\); what fits: agent\.batch_size = \d+ with 15 members \(folds x seeds\), "
+        r"or \d+ members with batch 16384\n",
+        err,
+    )
 
 
 def test_a_port_in_use_is_refused_before_the_study_is_opened(run):

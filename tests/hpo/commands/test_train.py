@@ -105,8 +105,8 @@ def test_a_dry_run_prints_folds_shapes_and_bytes_and_writes_nothing(run, small):
     code, out, _ = run("train", *small, "--seeds", "2", "--dry-run")
     assert code == 0
     assert "6 members = 3 folds x 2 seeds" in out
-    assert re.search(r"replay +\[6, 64\] +\d+\.\d\d MiB", out)
-    assert re.search(r"total +\d+\.\d\d MiB", out)
+    assert re.search(r"replay +prefix \[6, 64, 8\] +\d+\.\d\d MiB", out)
+    assert re.search(r"total +a stored transition is 105 bytes +\d+\.\d\d MiB", out)
     assert not Path("runs").exists()
 
 
@@ -144,3 +144,60 @@ def test_two_trainings_of_one_second_get_two_folders(tmp_path, monkeypatch):
     monkeypatch.setattr("hpo.commands.train.time.strftime", lambda form: "now")
     (tmp_path / "now").mkdir()
     assert run_directory(None, False, tmp_path) == tmp_path / "now-2"
+
+
+@pytest.mark.parametrize("out", ["taken", "taken/inside"])
+def test_a_folder_that_cannot_be_made_is_refused_before_training(run, small, tmp_path, out):
+    (tmp_path / "taken").write_text("a file")
+    code, _, err = run("train", *small, "--out", str(tmp_path / out))
+    assert code == 2
+    assert re.fullmatch(
+        r"foxtune: error: --out: \S+ cannot be written to \([^)]+\); choose another folder\n", err
+    )
+
+
+def test_a_training_refused_at_its_start_leaves_nothing_behind(run, small, tmp_path):
+    out = tmp_path / "new"
+    code, _, err = run("train", *small, "--out", str(out), "--set", "achieved_offset=500")
+    assert code == 2
+    assert "hindsight.achieved_offset" in err
+    assert not out.exists()
+
+
+def test_what_others_left_in_the_folder_stays(run, small, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    code, _, _ = run("train", *small, "--out", str(tmp_path), "--set", "achieved_offset=500")
+    assert code == 2
+    assert (tmp_path / "notes.txt").exists()
+    assert not (tmp_path / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 728. TiB"),
+        RuntimeError("can't allocate memory: you tried to allocate 64 bytes"),
+    ],
+)
+def test_a_training_beyond_the_memory_is_refused_in_one_sentence(run, small, tmp_path, monkeypatch, error):
+    def exhausted(*_arguments, **_keywords):
+        raise error
+
+    monkeypatch.setattr("trainer.training.run_training", exhausted)
+    code, _, err = run("train", *small, "--out", str(tmp_path / "new"))
+    assert code == 2
+    assert re.match(r"foxtune: error: agent\.batch_size: there is no memory for \d+\.? \w+; lower it", err)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_interruption_before_the_first_checkpoint_says_that_nothing_is_left(
+    run, small, tmp_path, monkeypatch
+):
+    def interrupted(*_arguments, **_keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainer.training.run_training", interrupted)
+    code, out, _ = run("train", *small, "--out", str(tmp_path / "new"))
+    assert code == 130
+    assert "nothing to continue" in out
+    assert not (tmp_path / "new").exists()
