@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from trainer.config import TrainerConfig
 from trainer.reports import LearningReport, WalkForwardScore
 
+if TYPE_CHECKING:
+    from trainer.data.market import MarketData
+
 CONFIG = "config"  # the whole effective TrainerConfig, JSON
 DATA_HASH = "data_hash"
+DATA = "data"  # DataRecord: what the bars were
 SCORE = "score"  # WalkForwardScore of the last reported epoch
 LEARNING = "learning"  # LearningReport of the last reported epoch
 MACHINE = "machine"  # host, GPU and versions of the process that trained
@@ -46,11 +51,42 @@ class Machine:
     versions: tuple[tuple[str, str], ...]
 
 
-def write_start(trial: optuna.Trial, config: TrainerConfig, data_hash: str) -> None:
+@dataclass(frozen=True)
+class DataRecord:
+    """What the bars of a trial were.
+
+    Attributes:
+        name: Name of the market, or the file's absolute path.
+        path: ``data.path`` of the search.
+        hash: SHA-256 of everything that decides a training's numbers.
+        periods_per_year: Bars per year.
+        rows: How many bars.
+        first: Timestamp of the first bar, ISO 8601, UTC, to the second.
+        last: Timestamp of the last bar.
+    """
+
+    name: str
+    path: str
+    hash: str
+    periods_per_year: float
+    rows: int
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, market: MarketData, path: str) -> Self:
+        """Describes ``market``, which was loaded from ``path``."""
+        stamps = market.bars.timestamp.astype("datetime64[ns]").astype("datetime64[s]")
+        first, last = (f"{np.datetime_as_string(stamp)}Z" for stamp in (stamps[0], stamps[-1]))
+        return cls(market.name, path, market.data_hash, market.periods_per_year, len(stamps), first, last)
+
+
+def write_start(trial: optuna.Trial, config: TrainerConfig, data: DataRecord) -> None:
     """Stores what a trial is going to run; a resumed trial keeps what it has."""
     if CONFIG not in trial.user_attrs:
         trial.set_user_attr(CONFIG, config.model_dump_json())
-        trial.set_user_attr(DATA_HASH, data_hash)
+        trial.set_user_attr(DATA_HASH, data.hash)
+        trial.set_user_attr(DATA, asdict(data))
 
 
 def write_epoch(

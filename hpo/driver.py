@@ -11,6 +11,7 @@ from optuna.storages import BaseStorage
 from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneConfig, Tuner
 from ray.tune.experiment import Trial
 
+from hpo.attributes import DataRecord, best_trial
 from hpo.config import SearchConfig
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
@@ -100,10 +101,11 @@ def drive(job: Job) -> SearchOutcome:
     started = time.monotonic()
     search, directory = job.search, RunDirectory.of(job.search)
     directory.stop_file.unlink(missing_ok=True)
-    with SearchProgress(search.trials, finished(job.study), search.time_budget) as progress:
-        ledger = StudyLedger(
-            job.study, job.storage, search, job.space, job.market.data_hash, directory, progress
-        )
+    data = DataRecord.of(job.market, search.trainer.data.path)
+    best = best_trial(job.study.get_trials(deepcopy=False))
+    known = None if best is None or best.value is None else (best.value, best.number)
+    with SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress:
+        ledger = StudyLedger(job.study, job.storage, search, job.space, data, directory, progress)
         try:
             _run_ray(job, ledger, directory, started)
         except KeyboardInterrupt:  # SearchStopped, as Ray's core passes it on

@@ -66,7 +66,7 @@ class StudyLedger:
         storage: Its storage.
         search: How many trials, which sampler and pruner.
         space: The search space.
-        data_hash: Stored with every trial.
+        data: Stored with every trial.
         directory: Trial folders.
         watcher: Told of every event.
     """
@@ -77,7 +77,7 @@ class StudyLedger:
         storage: BaseStorage,
         search: SearchConfig,
         space: SearchSpace,
-        data_hash: str,
+        data: attributes.DataRecord,
         directory: RunDirectory,
         watcher: Watcher,
     ) -> None:
@@ -85,7 +85,7 @@ class StudyLedger:
         self._storage = storage
         self._search = search
         self._space = space
-        self._data_hash = data_hash
+        self._data = data
         self._directory = directory
         self._watcher = watcher
         self._live: dict[str, optuna.Trial] = {}
@@ -145,7 +145,7 @@ class StudyLedger:
         except FoxtuneError as error:
             self.fail(key, str(error))
             return None
-        attributes.write_start(trial, config, self._data_hash)
+        attributes.write_start(trial, config, self._data)
         return Started(trial.number, config, dict(params))
 
     def record(self, key: str, reports: tuple[EpochReport, ...]) -> Decision:

@@ -17,8 +17,6 @@ from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
 from trainer.reports import WalkForwardScore
 
-DATA = "data"  # user attribute: what the bars were, where a study keeps it
-
 
 @dataclass(frozen=True)
 class TrialRecord:
@@ -119,7 +117,7 @@ def _read_trial(trial: FrozenTrial) -> TrialRecord:
         reason=reason,
         degenerate=finished and bool(reasons),
         config=_mapping(trial.user_attrs.get(attributes.CONFIG)),
-        data=_mapping(trial.user_attrs.get(DATA)),
+        data=_mapping(trial.user_attrs.get(attributes.DATA)),
     )
 
 

@@ -20,8 +20,16 @@ LEARNING = LearningReport(1.0, 0.1, 0.2, 3.0, 0.0, 0, 0.0, 1e-4)
 
 
 @dataclass(frozen=True)
+class FakeBars:
+    timestamp: np.ndarray = field(default_factory=lambda: np.arange(10) * 3600 * 10**9)
+
+
+@dataclass(frozen=True)
 class FakeMarket:
     data_hash: str = "d" * 64
+    name: str = "fake"
+    periods_per_year: float = 8766.0
+    bars: FakeBars = field(default_factory=FakeBars)
     array: np.ndarray = field(default_factory=lambda: np.zeros(10))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -27,6 +29,11 @@ class Silent:
         self.told.append(("ended", number, state, reason))
 
 
+DATA = attributes.DataRecord(
+    "sp500", "sp500", "d", 252.0, 500, "2020-01-01T00:00:00Z", "2021-12-01T00:00:00Z"
+)
+
+
 @pytest.fixture
 def make_ledger(make_search, space):
     def build(search=None, searched=space):
@@ -34,7 +41,7 @@ def make_ledger(make_search, space):
         directory = RunDirectory.of(search)
         storage = open_storage(directory.storage_url(search))
         study = create(storage, search.study, StudyDefinition.of(search, searched, "d"), directory)
-        return StudyLedger(study, storage, search, searched, "d", directory, Silent()), study
+        return StudyLedger(study, storage, search, searched, DATA, directory, Silent()), study
 
     return build
 
@@ -51,6 +58,7 @@ def test_a_complete_trials_value_is_its_last_epochs_score_not_its_best(make_ledg
     assert trial.user_attrs["fold_sharpe"] == {"0": [0.3, 0.3, 0.3]}
     assert trial.user_attrs["trades"] == 5 + 6 + 7
     assert trial.user_attrs["data_hash"] == "d"
+    assert trial.user_attrs["data"] == asdict(DATA)
     assert attributes.read_score(trial).value == 0.3
     assert attributes.read_config(trial).agent.iql_expectile_tau == trial.params["iql_expectile_tau"]
 

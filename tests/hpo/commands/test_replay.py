@@ -32,19 +32,20 @@ def study(run, small, tmp_path):
     storage = open_storage(directory.storage_url(search))
     made = create(storage, "s", StudyDefinition.of(search, space, market.data_hash), directory)
     directory.write_search(search)
+    data = attributes.DataRecord.of(market, search.trainer.data.path)
     result = run_training(search.trial_trainer, market, tmp_path / "trained")
     for falsified in (0.0, 1.0):
-        add_trial(made, search, market.data_hash, result, falsified)
+        add_trial(made, search, data, result, falsified)
     failed = made.ask()
-    attributes.write_start(failed, search.trial_trainer, market.data_hash)
+    attributes.write_start(failed, search.trial_trainer, data)
     made.tell(failed, state=attributes.TrialState.FAIL)
     return made
 
 
-def add_trial(study, search: SearchConfig, data_hash, result, falsified):
+def add_trial(study, search: SearchConfig, data, result, falsified):
     trial = study.ask()
     trial.suggest_float("gamma", 0.9, 0.99)
-    attributes.write_start(trial, search.trial_trainer, data_hash)
+    attributes.write_start(trial, search.trial_trainer, data)
     for report in result.reports:
         attributes.write_epoch(trial, report.score, report.learning, report.seconds)
         trial.report(report.score.value - falsified, report.epoch)
