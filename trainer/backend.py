@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from trainer.compatibility import CudaStack, obstacle
+from trainer.compatibility import CudaStack, breakage, obstacle
 from trainer.config import TrainerConfig
 from trainer.config.sections import TrainingConfig
 from trainer.cuda_stack import read_stack
@@ -38,11 +38,12 @@ class Backend:
 def resolve_backend(config: TrainerConfig) -> Backend:
     """Chooses the backend and sets torch's intra-op threads.
 
-    ``fused`` is met or refused. ``auto`` takes it wherever it can run, else the reference on the CPU.
+    ``fused`` is met or refused. ``auto`` takes it wherever it can run; where a part is absent it takes the
+    reference on the CPU, and a broken installation is refused.
     The reference runs on the CPU unless ``training.device`` names another device.
 
     Raises:
-        ConfigError: If backend, device and dtype contradict each other, or CUDA is asked for in vain.
+        ConfigError: If CUDA is asked for in vain, or what is installed of it cannot work.
     """
     training = config.training
     torch.set_num_threads(training.threads)
@@ -56,24 +57,13 @@ def resolve_backend(config: TrainerConfig) -> Backend:
             "set training.device = 'cpu'",
         )
     if training.backend == "auto":
+        _refuse_breakage(training)
         reason = _why_not_fused(training)
         return _reference(training, reason) if reason else _fused(training)
     return _reference(training, "")
 
 
 def _require_fused(training: TrainingConfig) -> None:
-    if training.dtype != "float32":
-        raise ConfigError(
-            "training.dtype",
-            f"backend fused computes in float32, but got {training.dtype!r}; "
-            "set training.dtype = 'float32' or use --backend reference",
-        )
-    if training.device not in ("auto", "cuda"):
-        raise ConfigError(
-            "training.device",
-            f"backend fused trains on the first visible CUDA device, but got {training.device!r}; "
-            "set training.device = 'auto' or use --backend reference",
-        )
     reason = _why_not_fused(training)
     if reason:
         raise ConfigError(
@@ -81,6 +71,17 @@ def _require_fused(training: TrainingConfig) -> None:
             f"fused cannot run here: {reason}; give the training a GPU with resources.gpu, "
             "or use --backend reference",
         )
+
+
+def _refuse_breakage(training: TrainingConfig) -> None:
+    """What is absent lets ``auto`` fall back; a broken installation does not."""
+    if training.device != "cpu" and training.dtype == "float32" and torch.cuda.is_available():
+        broken = breakage(_stack())
+        if broken:
+            raise ConfigError(
+                "training.backend",
+                f"auto found a GPU that cannot be used: {broken}; or use --backend reference",
+            )
 
 
 def _why_not_fused(training: TrainingConfig) -> str:

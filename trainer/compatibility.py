@@ -86,7 +86,16 @@ def judge(stack: CudaStack) -> tuple[Finding, ...]:
 
 def obstacle(stack: CudaStack) -> str:
     """Returns why the fused backend cannot run here, with the fix; empty if it can."""
-    stops = (finding for finding in judge(stack) if finding.state not in (OK, WARN))
+    return _first(stack, (MISSING, WRONG, NOTE))
+
+
+def breakage(stack: CudaStack) -> str:
+    """Returns what is installed but cannot work, with the fix; empty where parts are merely absent."""
+    return _first(stack, (MISSING, WRONG))
+
+
+def _first(stack: CudaStack, states: tuple[str, ...]) -> str:
+    stops = (finding for finding in judge(stack) if finding.state in states)
     return next((f"{each.part} {each.found}; {each.fix}" for each in stops), "")
 
 

@@ -1,5 +1,7 @@
 """Which backend trains where: what is asked for is met or refused, and auto says why it falls back."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -93,8 +95,7 @@ def test_fused_without_a_gpu_is_refused_with_both_ways_out(without_gpu, monkeypa
         ({"device": "cpu"}, "training.device"),
     ],
 )
-def test_fused_refuses_what_it_cannot_do(machine, keys, key):
-    machine(WHOLE)
+def test_fused_refuses_what_it_cannot_do_before_it_looks_for_a_gpu(keys, key):
     with pytest.raises(ConfigError, match=r"backend fused .* --backend reference") as caught:
         resolved(backend="fused", **keys)
     assert caught.value.key == key
@@ -111,3 +112,15 @@ def test_a_cuda_device_that_is_not_there_is_refused(without_gpu):
         ConfigError, match=r"training\.device: needs a CUDA device, but got 'cuda' with 0 GPUs"
     ):
         resolved(backend="reference", device="cuda")
+
+
+def test_auto_refuses_a_broken_installation_instead_of_falling_back(machine):
+    both = (("cupy-cuda12x", "13.4"), ("cupy-cuda13x", "14.2"))
+    machine(replace(WHOLE, cupy=both))
+    with pytest.raises(ConfigError) as caught:
+        resolved()
+    assert "CuPy cupy-cuda12x 13.4 and cupy-cuda13x 14.2; pip uninstall cupy-cuda12x cupy-cuda13x" in str(
+        caught.value
+    )
+    assert str(caught.value).endswith("or use --backend reference")
+    assert resolved(backend="reference").name == "reference"

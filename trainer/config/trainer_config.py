@@ -50,6 +50,8 @@ class TrainerConfig(Section):
                 f"`v_min < v_max` must hold, but got ({agent.v_min=}, {agent.v_max=}); "
                 "lower v_min or raise v_max",
             )
+        if self.training.backend == "fused":
+            _check_fused(self.training)
         collected = environment.episodes * environment.episode_length
         if collected > replay.capacity:
             raise ConfigError(
@@ -96,6 +98,21 @@ class TrainerConfig(Section):
         """Returns the value of ``section.name`` or of the short ``name``."""
         section, key = locate(name)
         return getattr(getattr(self, section), key)
+
+
+def _check_fused(training: TrainingConfig) -> None:
+    if training.dtype != "float32":
+        raise ConfigError(
+            "training.dtype",
+            f"backend fused computes in float32, but got {training.dtype!r}; "
+            "set training.dtype = 'float32' or use --backend reference",
+        )
+    if training.device == "cpu":
+        raise ConfigError(
+            "training.device",
+            "backend fused needs a CUDA device, but got 'cpu'; "
+            "set training.device = 'auto' or use --backend reference",
+        )
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
