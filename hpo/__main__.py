@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command, Context
@@ -54,9 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_PIPE_CLOSED
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other error, and where the flags are explained."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USER_ERROR, f"foxtune: error: {message}; see {self.prog} --help\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Declares all commands without importing anything heavy."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="foxtune",
         description="Search hyperparameters of reinforcement-learned trading, scored by walk-forward Sharpe.",
         epilog="foxtune COMMAND --help explains a command.",

@@ -85,6 +85,8 @@ class RunDirectory:
             ) from None
         except json.JSONDecodeError as error:
             raise ConfigError("study", f"{self.search_file} is not JSON ({error}); restore it") from None
+        except ConfigError as error:
+            raise ConfigError("study", f"{self.search_file} is refused ({error}); restore it") from None
 
     def clear_trial(self, number: int) -> None:
         """Empties a trial's folder before a fresh start, so that nothing foreign is resumed."""
@@ -117,10 +119,15 @@ class RunDirectory:
         """Makes this process the study's driver. The kernel frees the lock when the process dies.
 
         Raises:
-            ConfigError: If another process drives it, naming it.
+            ConfigError: If another process drives it, naming it, or the folder cannot be written to.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise ConfigError(
+                "runs", f"{self.path} cannot be written to ({error.strerror}); set runs to another folder"
+            ) from None
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,8 +136,20 @@ class RunDirectory:
                 raise ConfigError(
                     "study", f"study {study!r} is being run by {holder}; wait for it or stop it first"
                 ) from None
+            if os.fstat(descriptor).st_nlink == 0:  # a search that was refused has just removed the folder
+                raise ConfigError("study", f"another search was just refused in {self.path}; start again")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-            yield
+            try:
+                yield
+            except ConfigError:
+                self._discard_untouched()
+                raise
         finally:
             os.close(descriptor)
+
+    def _discard_untouched(self) -> None:
+        """Removes a folder that holds the lock alone: a refused search leaves nothing behind."""
+        if [path.name for path in self.path.iterdir()] == [self.lock_file.name]:
+            self.lock_file.unlink()
+            self.path.rmdir()

@@ -11,7 +11,7 @@ import sqlalchemy
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
 from trainer.errors import ConfigError
 
@@ -38,19 +38,24 @@ def open_storage(url: str) -> BaseStorage:
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if url.startswith(JOURNAL):
-        path = Path(url.removeprefix(JOURNAL))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(path)))
+        return _open_journal(url, Path(url.removeprefix(JOURNAL)))
     file = sqlite_file(url)
     try:
         if file is None:
             return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
         return _open_sqlite(url, file)
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise ConfigError("storage", f"cannot use {url!r} ({_line(error)}); {ALTERNATIVES}") from None
-    except OperationalError as error:
+    except ImportError as error:
         raise ConfigError(
-            "storage", f"cannot open {url!r} ({_line(error)}); check the address and the rights"
+            "storage",
+            f"cannot use {url!r} ({_line(error)}); install the driver (pip install 'foxtune[postgres]' for "
+            "PostgreSQL), or give a journal file (journal:/path/study.log)",
+        ) from None
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ConfigError("storage", f"cannot use {url!r} ({_line(error)}); {ALTERNATIVES}") from None
+    except (DatabaseError, OSError) as error:
+        raise ConfigError(
+            "storage",
+            f"cannot open {url!r} ({_line(error)}); check the address, the rights and that it is a database",
         ) from None
 
 
@@ -77,6 +82,17 @@ def file_system(path: Path) -> str:
     mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
     holding = [mount for mount in mounts if absolute.is_relative_to(mount)]
     return str(mounts[max(holding, key=lambda mount: len(mount.parts))]) if holding else ""
+
+
+def _open_journal(url: str, path: Path) -> JournalStorage:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(str(path)))
+    except (OSError, ValueError) as error:  # ValueError: the file holds other text
+        raise ConfigError(
+            "storage",
+            f"cannot open {url!r} ({_line(error)}); give a journal file of its own that can be written",
+        ) from None
 
 
 def _open_sqlite(url: str, file: Path) -> RDBStorage:

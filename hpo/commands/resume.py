@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, assignments
 from hpo.commands.study_flags import add_study_arguments, study_name
+from trainer.errors import ConfigError
 
 NAMED_BY_STUDY = ("--study", "--storage")
 FLAGS = (*TRAINING_FLAGS, *(flag for flag in SEARCH_FLAGS if flag.option not in NAMED_BY_STUDY))
@@ -27,7 +28,14 @@ def _run(arguments: Namespace, context: Context) -> int:
     flags = assignments(arguments, FLAGS)
     if arguments.storage is not None:
         flags.append(Assignment("storage", arguments.storage, "--storage"))
-    saved = assignments_of(saved_search(arguments.runs, name), f"study {name}")
+    found = saved_search(arguments.runs, name)
+    if found.study != name:
+        raise ConfigError(
+            "study",
+            f"folder {name!r} below {arguments.runs} holds study {found.study!r}; "
+            "name the folder after its study",
+        )
+    saved = assignments_of(found, f"study {name}")
     config = resolve(flags, arguments.config, arguments.profile, below=saved).config
     space = None
     if any(assignment.key == "space" for assignment in flags):

@@ -73,4 +73,6 @@ def test_an_abbreviated_flag_is_refused(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["config", "--trial", "3"])
     assert caught.value.code == 2
-    assert "unrecognized arguments: --trial" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "foxtune: error: unrecognized arguments: --trial 3; see foxtune --help\n"
+    )

@@ -152,3 +152,11 @@ def test_no_name_lists_the_studies_that_there_are(tmp_path):
     (tmp_path / "mine" / "search.json").touch()
     with pytest.raises(ConfigError, match=r"must name a study; .* newest first: mine"):
         named("--runs", str(tmp_path))
+
+
+def test_a_renamed_folder_does_not_resume_another_study(run):
+    Path("runs/renamed").mkdir(parents=True)
+    Path("runs/renamed/search.json").write_text('{"study": "original"}')
+    code, _, err = run("resume", "renamed")
+    assert code == 2
+    assert "folder 'renamed' below runs holds study 'original'" in err
