@@ -51,12 +51,20 @@ def forget():
         cached.cache_clear()
 
 
-@pytest.fixture
-def cupy(monkeypatch):
+def stream_classes(new):
+    """How CuPy takes a foreign stream: newer releases by a protocol, older ones by its address."""
+    if new:
+        stream = types.SimpleNamespace(from_external=lambda other: ("stream", other.__cuda_stream__()[1]))
+        return types.SimpleNamespace(Stream=stream)
+    return types.SimpleNamespace(Stream=object, ExternalStream=lambda pointer: ("stream", pointer))
+
+
+@pytest.fixture(params=[True, False], ids=["new", "old"])
+def cupy(monkeypatch, request):
     FakeModule.loaded = []
     module = types.ModuleType("cupy")
     module.RawModule = FakeModule
-    module.cuda = types.SimpleNamespace(ExternalStream=lambda pointer: ("stream", pointer))
+    module.cuda = stream_classes(request.param)
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: types.SimpleNamespace(cuda_stream=77))
     builder = FakeBuilder()
