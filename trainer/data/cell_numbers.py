@@ -45,6 +45,9 @@ def read_numbers(table: RawTable, index: int, *, whole: bool = False) -> Floats:
         raise DataError(
             f"{table.source}: column {name} holds {column.type}, not numbers; store it as float64"
         )
+    if pa.types.is_decimal(column.type):
+        # Arrow multiplies by a power of ten, which makes 99.99 to 99.99000000000001; its text is exact.
+        column = column.cast(pa.string())
     return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,3 +78,10 @@ def test_a_column_of_truth_values_is_no_price(frame, reread):
 
 def test_text_prices_are_read_as_in_a_csv(frame, reread):
     assert reread(frame.astype({"Close": "str"})).close.tolist() == [10, 11, 12, 13, 14]
+
+
+def test_decimals_become_the_floats_that_their_text_names(frame, reread):
+    prices = ["99.99", "101.23", "0.07", "1234.56", "69.97"]
+    for name in ("Open", "High", "Low", "Close"):
+        frame[name] = [Decimal(price) for price in prices]
+    assert reread(frame, allow_jumps=True).close.tolist() == [float(price) for price in prices]
