@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -38,7 +40,7 @@ class GraphedCallable:
             reset()
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            with _no_collection(), torch.cuda.graph(self._graph):
                 function()
 
     def replay(self) -> None:
@@ -47,6 +49,19 @@ class GraphedCallable:
             self._function()
         else:
             self._graph.replay()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keeps Python's garbage collector out of a capture: freeing an older graph would invalidate it."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def allocations_of_a_capture(function: Callable[[], None]) -> int:
@@ -58,6 +73,6 @@ def allocations_of_a_capture(function: Callable[[], None]) -> int:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     before = torch.cuda.memory_stats()["allocation.all.allocated"]
-    with torch.cuda.graph(graph):
+    with _no_collection(), torch.cuda.graph(graph):
         function()
     return int(torch.cuda.memory_stats()["allocation.all.allocated"]) - int(before)

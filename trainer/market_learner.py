@@ -100,5 +100,9 @@ class ReferenceMarketLearner:
 def build_market_learner(
     backend: Backend, config: TrainerConfig, tables: MarketTables, hyper: Hyperparameters, keys: Tensor
 ) -> MarketLearner:
-    """Builds the learner of the chosen backend."""
+    """Builds the learner of the chosen backend; the fused one is imported only where it runs."""
+    if backend.name == "fused":
+        from trainer.fused.market_learner import FusedMarketLearner
+
+        return FusedMarketLearner(config, tables, hyper, keys, backend.device)
     return ReferenceMarketLearner(config, tables, hyper, keys, backend.dtype, backend.device)

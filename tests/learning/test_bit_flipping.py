@@ -6,8 +6,8 @@ import pytest
 SEEDS = range(2)
 
 
-@pytest.fixture(scope="module")
-def bit_configs(small_config):
+@pytest.fixture
+def bit_configs(proof_config):
     def build(**overrides):
         shared = {
             "gamma": 0.8,
@@ -20,7 +20,7 @@ def bit_configs(small_config):
             "her_strategy": "future",
         }
         return [
-            small_config(**shared, **overrides, her_ratio=ratio, seed=seed)
+            proof_config(**shared, **overrides, her_ratio=ratio, seed=seed)
             for ratio in (0.8, 0.0)
             for seed in SEEDS
         ]
@@ -29,14 +29,14 @@ def bit_configs(small_config):
 
 
 @pytest.mark.slow
-def test_iql_learns_eight_bits_with_hindsight_and_hardly_without(bit_configs, train_on_bits):
-    rates = train_on_bits(bit_configs(use_iql=True), steps=3000)
+def test_iql_learns_eight_bits_with_hindsight_and_hardly_without(bit_configs, train_on_bits, backend):
+    rates = train_on_bits(bit_configs(use_iql=True), steps=3000, backend=backend)
     with_hindsight, without = np.mean(rates[:2]), np.mean(rates[2:])
     assert with_hindsight >= 0.5
     assert with_hindsight >= 3 * max(0.02, without)
 
 
 @pytest.mark.slow
-def test_double_dqn_learns_eight_bits_with_hindsight(bit_configs, train_on_bits):
-    rates = train_on_bits(bit_configs(use_iql=False), steps=1250)
+def test_double_dqn_learns_eight_bits_with_hindsight(bit_configs, train_on_bits, backend):
+    rates = train_on_bits(bit_configs(use_iql=False), steps=1250, backend=backend)
     assert np.mean(rates[:2]) >= 0.8

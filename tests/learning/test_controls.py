@@ -17,10 +17,12 @@ def sharpe(returns):
 
 @pytest.mark.slow
 def test_without_a_signal_the_gross_sharpe_is_noise_and_the_net_is_lower_by_the_costs(
-    small_config, train_on_market
+    proof_config, train_on_market, backend
 ):
-    configs = [small_config(fee_bp=COST_BP, seed=seed) for seed in range(8)]
-    members = train_on_market(no_signal(FOLD.test_stop, seed=5), FOLD, configs, steps=500).members
+    configs = [proof_config(fee_bp=COST_BP, seed=seed) for seed in range(8)]
+    members = train_on_market(
+        no_signal(FOLD.test_stop, seed=5), FOLD, configs, steps=500, backend=backend
+    ).members
     gross = [each.returns + each.costs for each in members]
     standard_error = np.sqrt(YEAR / len(gross[0]))
     assert abs(np.mean([sharpe(each) for each in gross])) <= 2 * standard_error
@@ -34,7 +36,9 @@ def test_without_a_signal_the_gross_sharpe_is_noise_and_the_net_is_lower_by_the_
 
 
 @pytest.mark.slow
-def test_a_feature_that_tells_the_sign_of_the_next_return_is_found(small_config, train_on_market):
-    configs = [small_config(fee_bp=COST_BP, seed=seed) for seed in range(2)]
-    members = train_on_market(planted(FOLD.test_stop, seed=6), FOLD, configs, steps=500).members
+def test_a_feature_that_tells_the_sign_of_the_next_return_is_found(proof_config, train_on_market, backend):
+    configs = [proof_config(fee_bp=COST_BP, seed=seed) for seed in range(2)]
+    members = train_on_market(
+        planted(FOLD.test_stop, seed=6), FOLD, configs, steps=500, backend=backend
+    ).members
     assert min(sharpe(each.returns) for each in members) >= 8

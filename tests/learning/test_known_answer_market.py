@@ -45,29 +45,29 @@ def mean_sharpe(members):
 
 @pytest.mark.slow
 def test_iql_reaches_the_optimum_with_return_and_with_differential_sharpe(
-    small_config, train_on_market, market, best_sharpe
+    proof_config, train_on_market, backend, market, best_sharpe
 ):
     configs = [
-        small_config(fee_bp=COST_BP, reward=reward, seed=seed)
+        proof_config(fee_bp=COST_BP, reward=reward, seed=seed)
         for reward in ("return", "dsr")
         for seed in SEEDS
     ]
-    members = train_on_market(market, FOLD, configs, steps=3000).members
+    members = train_on_market(market, FOLD, configs, steps=3000, backend=backend).members
     assert mean_sharpe(members[:3]) >= 0.60 * best_sharpe
     assert mean_sharpe(members[3:]) >= 0.60 * best_sharpe
 
 
 @pytest.mark.slow
 def test_double_dqn_reaches_the_optimum_and_without_a_discounted_future_it_does_not(
-    small_config, train_on_market, market, best_sharpe
+    proof_config, train_on_market, backend, market, best_sharpe
 ):
     far_sighted = {"gamma": 0.95, "polyak_tau": 0.02}
     myopic = {"gamma": 0.0, "polyak_tau": 0.01}
     configs = [
-        small_config(fee_bp=COST_BP, reward="return", use_iql=False, seed=seed, **rule)
+        proof_config(fee_bp=COST_BP, reward="return", use_iql=False, seed=seed, **rule)
         for rule in (far_sighted, myopic)
         for seed in SEEDS
     ]
-    members = train_on_market(market, FOLD, configs, steps=2000).members
+    members = train_on_market(market, FOLD, configs, steps=2000, backend=backend).members
     assert mean_sharpe(members[:3]) >= 0.65 * best_sharpe
     assert mean_sharpe(members[3:]) <= 0.55 * best_sharpe

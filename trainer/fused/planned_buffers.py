@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 
 from trainer.config import TrainerConfig
-from trainer.fused.agent import FusedAgent
 from trainer.fused.market_lanes import MarketLanes
 from trainer.fused.parameters import NetworkParameters
-from trainer.fused.replay import FusedReplay
 from trainer.fused.step_buffers import StepBuffers
+from trainer.fused.steps import FusedSteps
 from trainer.fused.workspaces import QSlopes, QWorkspace, VSlopes, VWorkspace
 from trainer.hyperparameters import Hyperparameters
 from trainer.kernels.evaluation_step import EvaluationLanes
@@ -44,22 +43,21 @@ def fused_plan(config: TrainerConfig, tables: MarketTables) -> MemoryPlan:
     layout = market_layout(config, features.shape[1])
     hyper = Hyperparameters.stack([config] * members, torch.float32, device)
     keys = torch.empty((members, 2), dtype=torch.int64, device=device)
-    agent = FusedAgent(config, layout, hyper, keys, device, config.training.precision)
-    replay = ReplayBuffer(members, config.replay.capacity, layout, torch.float32, device)
+    steps = FusedSteps(config, layout, tables.table, hyper, keys, device)
+    agent, replay = steps.agent, steps.replay
     kind = agent.act_dtype, device
     shapes, lanes = agent.networks.shapes, config.environment.episodes
-    owners = (
+    owners: list[object] = [
         tables,
-        agent,
         hyper,
-        FusedReplay(replay, tables.table),
-        StepBuffers.allocate(members, config.agent.batch_size, layout, *kind),
+        steps,
         MarketLanes.allocate(config, layout, members, *kind),
         QWorkspace.allocate(shapes, members, lanes, *kind),
-        VWorkspace.allocate(shapes, members, lanes, *kind),
         EvaluationLanes.allocate(tables, layout, agent.act_dtype),
         QWorkspace.allocate(shapes, members, 1, *kind),
-    )
+    ]
+    if config.agent.use_iql:
+        owners.append(VWorkspace.allocate(shapes, members, lanes, *kind))
     items = items_of(owners, "scalars and counters", LABELS)
     # A capture sets aside what its warm-up steps change, a checkpoint what it writes: never both at once.
     aside = sum(tensor.nbytes for tensor in agent.state_dict().values()) + replay.priority.nbytes

@@ -20,6 +20,7 @@ class SideStreams:
 
     def __init__(self, count: int, device: torch.device) -> None:
         self._streams: list[torch.cuda.Stream] = []
+        self._forked: set[int] = set()
         if device.type == "cuda":
             self._streams = [torch.cuda.Stream(device) for _ in range(count)]  # type: ignore[no-untyped-call]
 
@@ -30,12 +31,16 @@ class SideStreams:
             yield
             return
         stream = self._streams[number]
+        self._forked.add(number)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             yield
 
     def join(self, *numbers: int) -> None:
-        """Makes the current stream wait for what was forked to streams ``numbers``."""
-        if self._streams:
-            for number in numbers:
-                torch.cuda.current_stream().wait_stream(self._streams[number])
+        """Makes the current stream wait for what was forked to streams ``numbers`` since they were joined.
+
+        A stream without work is passed over: inside a capture nothing may wait for work outside it.
+        """
+        for number in sorted(self._forked.intersection(numbers)):
+            torch.cuda.current_stream().wait_stream(self._streams[number])
+        self._forked.difference_update(numbers)

@@ -1,0 +1,126 @@
+"""FusedSteps: gradient steps of the whole stack, several per replay of a CUDA graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config import TrainerConfig
+from trainer.fused.agent import FusedAgent
+from trainer.fused.replay import FusedReplay
+from trainer.fused.step_buffers import StepBuffers
+from trainer.graph import GraphedCallable
+from trainer.hyperparameters import Hyperparameters
+from trainer.layout import FeatureTable, StateLayout
+from trainer.replay import ReplayBuffer
+
+STEPS_PER_REPLAY = 8
+
+
+class FusedSteps:
+    """Replay, agent and the captured step between them.
+
+    A graph is captured at the first :meth:`learn`, once something is stored. Hyperparameters are read
+    from device memory by every replay, so overwriting them needs no new capture.
+
+    Args:
+        config: Shape keys shared by the stack.
+        layout: State columns and branches.
+        table: The market part of the states, None for an environment without one.
+        hyper: Per-member scalars.
+        keys: [M, 2] int64 Philox keys (seed, fold).
+        device: The CUDA device.
+
+    Attributes:
+        agent: Networks and optimiser.
+        replay: The rings.
+        updated: 0-d int64, gradient steps made.
+    """
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        layout: StateLayout,
+        table: FeatureTable | None,
+        hyper: Hyperparameters,
+        keys: Tensor,
+        device: torch.device,
+    ) -> None:
+        self._training, self._hyper, self._keys = config.training, hyper, keys
+        self.agent = FusedAgent(config, layout, hyper, keys, device, config.training.precision)
+        self.replay = ReplayBuffer(len(keys), config.replay.capacity, layout, torch.float32, device)
+        self.fused_replay = FusedReplay(self.replay, table)
+        self.buffers = StepBuffers.allocate(
+            len(keys), config.agent.batch_size, layout, self.agent.act_dtype, device
+        )
+        self.updated = torch.zeros((), dtype=torch.int64, device=device)
+        self._captured: dict[int, GraphedCallable] = {}
+
+    def learn(self, updates: int) -> None:
+        """Makes ``updates`` gradient steps.
+
+        Raises:
+            NonFiniteError: If a member has skipped more steps than the configuration allows.
+        """
+        self.replay.require_items()
+        allowed, check = self._training.max_skipped_steps, self._training.check_finite
+        left = updates
+        while left > 0:
+            steps = 1 if check or left < STEPS_PER_REPLAY else STEPS_PER_REPLAY
+            self._graph_of(steps).replay()
+            left -= steps
+            if check:
+                self.agent.guard.check(allowed, check_finite=True)
+        self.agent.guard.check(allowed, check_finite=check)
+
+    def update(self) -> None:
+        """One gradient step of every member: sample, relabel, learn, write priorities."""
+        self.fused_replay.sample_into(self.buffers, self.updated, self._keys, self._hyper)
+        self.agent.update(self.buffers)
+        self.fused_replay.write_priorities(self.buffers, self._hyper)
+        self.updated += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Agent, replay and step counter, in the reference's names and layout."""
+        return {
+            "agent": self.agent.state_dict(),
+            "replay": self.replay.state_dict(),
+            "updated": self.updated,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`, in place."""
+        self.agent.load_state_dict(state["agent"])
+        self.replay.load_state_dict(state["replay"])
+        self.updated.copy_(state["updated"])
+
+    def _graph_of(self, steps: int) -> GraphedCallable:
+        if steps not in self._captured:
+            before = self._changing_state()
+
+            def run() -> None:
+                for _ in range(steps):
+                    self.update()
+
+            self._captured[steps] = GraphedCallable(
+                run, lambda: self._restore(before), enabled=self._training.cuda_graph
+            )
+        return self._captured[steps]
+
+    def _changing_state(self) -> dict[str, Any]:
+        """Copies of what a gradient step changes: the steps that warm a graph up are undone with it."""
+        return {
+            "agent": self.agent.state_dict(),
+            "others": [each.clone() for each in self._others()],
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.agent.load_state_dict(state["agent"])
+        for live, saved in zip(self._others(), state["others"], strict=True):
+            live.copy_(saved)
+
+    def _others(self) -> tuple[Tensor, ...]:
+        means = self.agent.means
+        return (self.replay.priority, self.replay.largest_error, self.updated, means.sums, means.count)
