@@ -82,8 +82,14 @@ def _warnings(market: MarketData) -> list[str]:
     if share > OPEN_EQUALS_WARNING:
         warnings.append(
             f"{100 * share:.1f} % of opens equal the last close (over {100 * OPEN_EQUALS_WARNING:.0f} %): a "
-            "fill at such an open is a price already seen; use environment.fill = next_close"
+            f"fill at such an open is a price already seen; {_fill_fix(market)}"
         )
     if not np.any(market.bars.volume):
         warnings.append("volume is 0 throughout: the volume features say nothing")
     return warnings
+
+
+def _fill_fix(market: MarketData) -> str:
+    if market.default_fill == "next_close":
+        return "leave environment.fill at next_close, the default here"
+    return 'set environment.fill = "next_close"'

@@ -95,3 +95,15 @@ def test_importing_the_data_package_loads_no_reader():
     code += "print([m for m in ('pandas', 'pyarrow', 'arch', 'scipy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("sp500", "leave environment.fill at next_close, the default here"),
+        ("synthetic:no_signal:50", 'set environment.fill = "next_close"'),
+    ],
+)
+def test_a_warning_of_opens_already_seen_proposes_what_changes_something(path, fix):
+    market = load_market(TrainerConfig().with_overrides({"data.path": path}))
+    assert any(line.startswith("warning") and line.endswith(fix) for line in describe(market).splitlines())
