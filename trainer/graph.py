@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
+from trainer.kernels.loader import gathering
+
 WARM_UP_CALLS = 3
 
 
@@ -33,6 +35,8 @@ class GraphedCallable:
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
+                with gathering():  # a cold start compiles all kernels at once
+                    function()
                 for _ in range(WARM_UP_CALLS):
                     function()
             torch.cuda.current_stream().wait_stream(side)

@@ -275,5 +275,5 @@ def test_a_space_of_wrong_types_is_refused_in_words(build, message):
     ],
 )
 def test_a_condition_that_never_holds_is_refused(earlier, when):
-    with pytest.raises(ConfigError, match="gamma: its condition asks .* which it never is"):
+    with pytest.raises(ConfigError, match=r"gamma: its condition asks .* which it never is"):
         SearchSpace("s", (earlier, Float("gamma", 0.9, 0.99, when=when)))
