@@ -21,6 +21,7 @@
 
 #include "branching_loss.cuh"
 #include "philox.cuh"
+#include "value_output.cuh"
 
 namespace {
 
@@ -112,19 +113,6 @@ __device__ __forceinline__ int sampled_of(const float* weight, int actions, floa
   return min(passed, actions - 1);
 }
 
-// V of one row: hidden . output, bias included through the constant column; the same in all threads.
-__device__ __forceinline__ float value_of(const Activation* hidden, const float* output, int thread) {
-  using HiddenPack = Pack<Activation>;
-  float sum = 0.0f;
-  for (int first = thread * HiddenPack::kWidth; first < HIDDEN + 8; first += kThreads * HiddenPack::kWidth) {
-    float x[HiddenPack::kWidth];
-    HiddenPack::load(hidden + first, x);
-#pragma unroll
-    for (int i = 0; i < HiddenPack::kWidth; ++i) sum += x[i] * __ldg(output + first + i);
-  }
-  return warp_sum(sum);
-}
-
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads * kRowsPerBlock, kBlocksPerProcessor)
@@ -147,8 +135,8 @@ act(const float* __restrict__ logits, const float* __restrict__ output_bias, con
   load_row(head, bias, 0, thread, value);
   float baseline = 0.0f;
   if constexpr (kHasValue && !kGreedy) {
-    baseline = value_of(value_hidden + item * (HIDDEN + 8), value_output + static_cast<long long>(member) * stride_v,
-                        thread);
+    baseline = value_of<HIDDEN>(value_hidden + item * (HIDDEN + 8),
+                                value_output + static_cast<long long>(member) * stride_v, thread);
   }
   each_branch([&](auto branch) {
     constexpr int number = decltype(branch)::kNumber;

@@ -25,6 +25,7 @@
 // capture      safe: no allocation, no host read; every scalar is read from device memory
 // reference    trainer/reference/c51_loss.py, expectile_loss.py   test  tests/kernels/test_c51_iql_step.py
 #include "branching_loss.cuh"
+#include "value_output.cuh"
 
 using Activation = ACTIVATION;
 
@@ -36,18 +37,6 @@ constexpr int kRowsPerBlock = 4;
 constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 6 : 4;  // bounds the registers, so that none is spilled
 constexpr int kHiddenPitch = HIDDEN + 8;
 using HiddenPack = Pack<Activation>;
-
-// V of one row: hidden . output, bias included through the constant column; the same in all lanes.
-__device__ __forceinline__ float value_of(const Activation* hidden, const float* output, int lane) {
-  float sum = 0.0f;
-  for (int first = lane * HiddenPack::kWidth; first < kHiddenPitch; first += 32 * HiddenPack::kWidth) {
-    float x[HiddenPack::kWidth];
-    HiddenPack::load(hidden + first, x);
-#pragma unroll
-    for (int i = 0; i < HiddenPack::kWidth; ++i) sum += x[i] * __ldg(output + first + i);
-  }
-  return warp_sum(sum);
-}
 
 // d loss / d hidden through the rectifier, from d loss / d V.
 __device__ __forceinline__ void spread_slope(const Activation* hidden, const float* output, float slope, int lane,
@@ -91,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(32 * kRowsPerBlock, kBlocksPerProce
 #pragma unroll
   for (int network = 0; network < 3; ++network) {
     output[network] = value_output + (network * members + m) * stride_v;
-    value[network] = value_of(value_hidden + (network * plane + item) * kHiddenPitch, output[network], lane);
+    value[network] = value_of<HIDDEN>(value_hidden + (network * plane + item) * kHiddenPitch, output[network], lane);
   }
 
   const float low = v_min[m], high = v_max[m];
