@@ -39,13 +39,17 @@ class NonFiniteError(FoxtuneError):
         quantity: The first bad quantity, e.g. ``TD error``.
         step: Gradient step, counted from 0 over the whole training.
         member: Index of the member in the stack.
+        source: The first output of the step that is not finite, e.g. ``q network layer 2``, where it was
+            looked for (``training.check_finite``) and found.
     """
 
-    def __init__(self, quantity: str, step: int, member: int) -> None:
-        super().__init__(f"{quantity} NaN at step {step}, member {member}")
+    def __init__(self, quantity: str, step: int, member: int, source: str | None = None) -> None:
+        found = "" if source is None else f"; first non-finite output: {source}"
+        super().__init__(f"{quantity} NaN at step {step}, member {member}{found}")
         self.quantity = quantity
         self.step = step
         self.member = member
+        self.source = source
 
 
 class CheckpointError(FoxtuneError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
 from trainer.errors import NonFiniteError
+from trainer.post_mortem import Output, Source, first_non_finite
 
 QUANTITIES = ("TD error", "critic loss", "value loss", "gradient norm")  # the order of the update
 NEVER = -1
@@ -44,12 +47,14 @@ class FiniteGuard:
         self.skipped += ~accept
         return accept
 
-    def check(self, max_skipped_steps: int, check_finite: bool) -> None:
+    def check(self, max_skipped_steps: int, check_finite: bool, outputs: Iterable[Output] = ()) -> None:
         """Fails a training that skipped too often; the only read of device memory by the host.
 
         Args:
             max_skipped_steps: Skipped steps a member may have.
             check_finite: True: not a single one.
+            outputs: Of the step just made, in its order; looked at where the training fails, to name the
+                first that is not finite.
 
         Raises:
             NonFiniteError: Naming the first bad quantity of the member that failed first.
@@ -63,7 +68,8 @@ class FiniteGuard:
         ]
         if failed:
             step, member, quantity = min(failed)
-            raise NonFiniteError(QUANTITIES[quantity], step, member)
+            source = first_non_finite(outputs, [m for first, m, _ in failed if first == step])
+            raise NonFiniteError(QUANTITIES[quantity], step, member, _described(source, member))
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns the live counters by name, for checkpoints."""
@@ -72,3 +78,10 @@ class FiniteGuard:
             "first_step": self.first_step,
             "first_quantity": self.first_quantity,
         }
+
+
+def _described(source: Source | None, member: int) -> str | None:
+    """The output's name, with its member where that is another than the message names anyway."""
+    if source is None:
+        return None
+    return source.name if source.member == member else f"{source.name} of member {source.member}"

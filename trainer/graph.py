@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
-from trainer.kernels.loader import gathering
+from trainer.kernels.loader import gathering, import_cupy
 
 WARM_UP_CALLS = 3
 
@@ -68,15 +69,38 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def allocations_of_a_capture(function: Callable[[], None]) -> int:
-    """Captures ``function`` once more and returns how many blocks torch allocated meanwhile.
+@dataclass(frozen=True)
+class Allocations:
+    """What was allocated meanwhile.
 
-    A function that is fit for capture returns 0: torch serves allocations inside a capture from a
-    private pool without complaint, so only its counter shows them.
+    Attributes:
+        torch_blocks: Blocks that torch's caching allocator handed out.
+        cupy_bytes: Bytes by which CuPy's memory pool grew.
+    """
+
+    torch_blocks: int
+    cupy_bytes: int
+
+
+NO_ALLOCATIONS = Allocations(0, 0)
+
+
+def allocations_of_a_capture(function: Callable[[], None]) -> Allocations:
+    """Captures ``function`` once more and counts what both allocators gave out meanwhile.
+
+    A function that is fit for capture yields ``NO_ALLOCATIONS``. torch serves allocations inside a capture
+    from a private pool without complaint, so only its counter shows them. CuPy's pool is emptied before, so
+    that it cannot serve anything from what it kept.
     """
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    pool = import_cupy().get_default_memory_pool()
+    pool.free_all_blocks()
+    before = _blocks(), int(pool.total_bytes())
     with _no_collection(), torch.cuda.graph(graph):
         function()
-    return int(torch.cuda.memory_stats()["allocation.all.allocated"]) - int(before)
+    return Allocations(_blocks() - before[0], int(pool.total_bytes()) - before[1])
+
+
+def _blocks() -> int:
+    return int(torch.cuda.memory_stats()["allocation.all.allocated"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,8 +15,9 @@ from trainer.environment import Environment
 from trainer.hindsight import relabel
 from trainer.hyperparameters import Hyperparameters
 from trainer.learning_means import LearningMeans
+from trainer.post_mortem import Output
 from trainer.replay import ReplayBuffer
-from trainer.transitions import Collection
+from trainer.transitions import Batch, Collection
 
 
 class Learner:
@@ -53,6 +55,7 @@ class Learner:
         self.means = LearningMeans(members, dtype, device)
         self.acted = torch.zeros((), dtype=torch.int64, device=device)
         self.updated = torch.zeros((), dtype=torch.int64, device=device)
+        self._last_batch: Batch | None = None  # kept under training.check_finite alone
 
     def collect(self) -> None:
         """Fills E lanes of L transitions per member with the sampled policy and stores them."""
@@ -63,13 +66,14 @@ class Learner:
         """Makes ``updates`` gradient steps.
 
         Raises:
-            NonFiniteError: If a member has skipped more steps than the configuration allows.
+            NonFiniteError: If a member has skipped more steps than the configuration allows; under
+                ``training.check_finite`` with what of the step's inputs was not finite.
         """
         training = self.config.training
         for _ in range(updates):
             self.update()
             if training.check_finite:
-                self.guard.check(training.max_skipped_steps, check_finite=True)
+                self.guard.check(training.max_skipped_steps, check_finite=True, outputs=self._inputs())
         self.guard.check(training.max_skipped_steps, check_finite=training.check_finite)
 
     def update(self) -> None:
@@ -84,11 +88,24 @@ class Learner:
         )
         self.means.add(result)
         self.updated += 1
+        if self.config.training.check_finite:
+            self._last_batch = batch
 
     def _explore(self, state: Tensor) -> Tensor:
         action = self.agent.act(state, self.acted)
         self.acted += 1
         return action
+
+    def _inputs(self) -> Iterator[Output]:
+        """What the last step read: the batch, then the networks, which a refused step leaves as they were."""
+        if self._last_batch is not None:
+            for name in ("state", "next_state", "reward", "weight"):
+                yield Output(f"sampled {name}", getattr(self._last_batch, name))
+        state = self.agent.state_dict()
+        for name in ("value", "q", "target"):
+            if name in state:
+                networks = state[name].view(-1, len(self.keys), state[name].shape[1])
+                yield Output(f"parameters of {name}", networks.transpose(0, 1))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on."""

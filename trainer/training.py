@@ -23,13 +23,20 @@ from trainer.hyperparameters import Hyperparameters
 from trainer.market_learner import MarketLearner, build_market_learner
 from trainer.market_tables import MarketTables
 from trainer.members import Member, keys_of, members_of
+from trainer.phases import phase
 from trainer.planned_training import check_memory
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
 from trainer.walk_forward import score
 
 CHECKPOINT = "checkpoint.pt"
 WEIGHTS = "weights.pt"
-MAY_DIFFER = {"training.epochs", "training.checkpoint_seconds", "training.check_finite", "data.path"}
+MAY_DIFFER = {
+    "training.epochs",
+    "training.checkpoint_seconds",
+    "training.check_finite",
+    "training.cuda_graph",
+    "data.path",
+}
 
 
 @dataclass(frozen=True)
@@ -111,9 +118,12 @@ class Training:
             NonFiniteError: A member skipped more steps than allowed.
         """
         started = time.perf_counter()
-        self.learner.collect()
-        self.learner.learn(self.config.training.updates)
-        self._evaluation = self.learner.evaluate()
+        with phase("collect"):
+            self.learner.collect()
+        with phase("learn"):
+            self.learner.learn(self.config.training.updates)
+        with phase("evaluate"):
+            self._evaluation = self.learner.evaluate()
         report = EpochReport(
             epoch=self.epoch + 1,
             epochs=self.config.training.epochs,

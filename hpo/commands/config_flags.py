@@ -44,6 +44,22 @@ TRAINING_FLAGS = (
     Flag("--backend", ("training.backend",), "NAME", "which implementation trains: auto, reference or fused"),
     Flag("--gpus-per-trial", ("resources.gpu",), "N", "GPUs of one training; 0: the reference on the CPU"),
 )
+DEBUGGING_FLAGS = (
+    Flag(
+        "--check-finite",
+        ("training.check_finite",),
+        "",
+        "fail at the first step that is not finite, naming its first bad output",
+        "true",
+    ),
+    Flag(
+        "--no-graph",
+        ("training.cuda_graph",),
+        "",
+        "launch every CUDA kernel by itself, for debuggers and profilers",
+        "false",
+    ),
+)
 SEARCH_FLAGS = (
     Flag("--space", ("space",), "NAME|FILE", "search space: a packaged one, a .py or a .toml file"),
     Flag("--trials", ("trials",), "N", "finished trials of the study in the end"),

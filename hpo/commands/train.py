@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
-from hpo.commands.config_flags import TRAINING_FLAGS, Flag, add_flags, assignments
+from hpo.commands.config_flags import DEBUGGING_FLAGS, TRAINING_FLAGS, add_flags, assignments
 from trainer.errors import ConfigError, FoxtuneError
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
 
-CHECK_FINITE = Flag(
-    "--check-finite", ("training.check_finite",), "", "fail at the first value that is not finite", "true"
-)
-FLAGS = (*TRAINING_FLAGS, CHECK_FINITE)
+FLAGS = (*TRAINING_FLAGS, *DEBUGGING_FLAGS)
 RUNS = Path("runs") / "train"
 RECORD = "config.toml"
 

@@ -144,6 +144,29 @@ def test_a_nan_fails_the_training_with_the_step_and_the_first_bad_quantity(tmp_p
         training.run_epoch()
 
 
+def test_check_finite_names_the_first_input_of_the_step_that_is_not_finite(tmp_path, market):
+    training = Training(small(check_finite=True), market, tmp_path)
+    training.run_epoch()
+    state = training.learner.state_dict()
+    rewards = state["replay"]["reward"].clone()
+    state["replay"]["reward"][1] = float("nan")
+    training.learner.load_state_dict(state)
+    message = r"TD error NaN at step 5, member 1; first non-finite output: sampled reward$"
+    with pytest.raises(NonFiniteError, match=message):
+        training.learner.learn(1)
+    state["replay"]["reward"].copy_(rewards)
+    training.learner.load_state_dict(poisoned(state, member=2))
+    training.learner.guard.skipped.zero_()
+    with pytest.raises(NonFiniteError, match=r"member 2; first non-finite output: parameters of q$"):
+        training.learner.learn(1)
+
+
+def test_a_training_may_be_resumed_without_graphs_and_with_checks(tmp_path, market):
+    run_training(small(), market, tmp_path, should_stop=lambda: True)
+    resumed = Training(small(cuda_graph=False, check_finite=True), market, tmp_path, resume=True)
+    assert resumed.epoch == 1
+
+
 def test_skipped_steps_are_counted_and_allowed_up_to_the_limit(tmp_path, market):
     training = Training(small(max_skipped_steps=5), market, tmp_path)
     training.run_epoch()

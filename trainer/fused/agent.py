@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from trainer.fused.networks import SLOPE_STREAM, VALUE_STREAM, FusedNetworks
 from trainer.fused.parameters import NetworkParameters
 from trainer.fused.precision import Precision, activation_dtype, matmul_precision
 from trainer.fused.step_buffers import StepBuffers
+from trainer.fused.step_outputs import losses, q_gradients, q_layers, sampled, value_gradients, value_layers
 from trainer.fused.workspaces import QSlopes, QWorkspace, VSlopes, VWorkspace
 from trainer.hyperparameters import Hyperparameters
 from trainer.kernels.accept_step import StepVerdict, accept_step
@@ -20,6 +23,8 @@ from trainer.kernels.c51_iql_step import RowTerms, c51_iql_step
 from trainer.kernels.gradient_norm import gradient_norm, pieces_of_member
 from trainer.layout import StateLayout
 from trainer.learning_means import LearningMeans
+from trainer.phases import phase
+from trainer.post_mortem import Output
 from trainer.reference.advantage_policy import greedy_actions, sample_actions
 from trainer.reference.c51_support import expected_value, support
 from trainer.reference.dueling_logits import dueling_logits
@@ -88,6 +93,10 @@ class FusedAgent:
                 self._iql_gradients(buffers)
             else:
                 self._double_dqn_gradients(buffers)
+        with phase("optimiser"):
+            self._optimise(buffers)
+
+    def _optimise(self, buffers: StepBuffers) -> None:
         networks, scalars = self.networks, self.verdict.scalars
         gradient_norm(
             networks.q.gradient, None if networks.value is None else networks.value.gradient, self._part
@@ -111,37 +120,58 @@ class FusedAgent:
 
     def _iql_gradients(self, buffers: StepBuffers) -> None:
         networks, states = self.networks, buffers.state
-        with networks.streams.fork(VALUE_STREAM):
-            networks.v_forward(buffers.value_states(), self._v)
-        networks.q_forward(states[0], self._q)
-        networks.streams.join(VALUE_STREAM)
-        c51_iql_step(
-            networks, self._q, self._v, buffers, self._hyper, self._q_slopes, self._v_slopes, self._terms
-        )
-        with networks.streams.fork(VALUE_STREAM):
-            networks.v_backward(states[:2].flatten(0, 1), self._v, self._v_slopes)
-        networks.q_backward(states[0], self._q, self._q_slopes)
-        networks.streams.join(VALUE_STREAM)
+        with phase("forward"):
+            with networks.streams.fork(VALUE_STREAM):
+                networks.v_forward(buffers.value_states(), self._v)
+            networks.q_forward(states[0], self._q)
+            networks.streams.join(VALUE_STREAM)
+        with phase("loss"):
+            slopes = self._q_slopes, self._v_slopes, self._terms
+            c51_iql_step(networks, self._q, self._v, buffers, self._hyper, *slopes)
+        with phase("backward"):
+            with networks.streams.fork(VALUE_STREAM):
+                networks.v_backward(states[:2].flatten(0, 1), self._v, self._v_slopes)
+            networks.q_backward(states[0], self._q, self._q_slopes)
+            networks.streams.join(VALUE_STREAM)
 
     def _double_dqn_gradients(self, buffers: StepBuffers) -> None:
         networks, states = self.networks, buffers.state
-        with networks.streams.fork(VALUE_STREAM):
-            networks.q_forward(states[2], self._next_q)
-        with networks.streams.fork(SLOPE_STREAM):
-            networks.q_forward(states[2], self._target_q, target=True)
-        networks.q_forward(states[0], self._q)
-        networks.streams.join(VALUE_STREAM, SLOPE_STREAM)
-        c51_double_dqn_step(
-            networks,
-            self._q,
-            self._next_q,
-            self._target_q,
-            buffers,
-            self._hyper,
-            self._q_slopes,
-            self._terms,
-        )
-        networks.q_backward(states[0], self._q, self._q_slopes)
+        with phase("forward"):
+            with networks.streams.fork(VALUE_STREAM):
+                networks.q_forward(states[2], self._next_q)
+            with networks.streams.fork(SLOPE_STREAM):
+                networks.q_forward(states[2], self._target_q, target=True)
+            networks.q_forward(states[0], self._q)
+            networks.streams.join(VALUE_STREAM, SLOPE_STREAM)
+        with phase("loss"):
+            forward = self._q, self._next_q, self._target_q
+            c51_double_dqn_step(networks, *forward, buffers, self._hyper, self._q_slopes, self._terms)
+        with phase("backward"):
+            networks.q_backward(states[0], self._q, self._q_slopes)
+
+    def outputs(self, buffers: StepBuffers) -> Iterator[Output]:
+        """Yields what the last step wrote, in the order of its launches.
+
+        Nothing overwrites a step's values before the next step, so a refused one can be examined.
+
+        Args:
+            buffers: The batch of the last step.
+        """
+        value, members = self.networks.value, self._members
+        yield from sampled(buffers)
+        if value is not None:
+            yield from value_layers(self._v, members)
+        else:
+            yield from q_layers("q network on s'", self._next_q)
+            yield from q_layers("target network on s'", self._target_q)
+        yield from q_layers("q network", self._q)
+        loss = "c51_double_dqn_step" if value is None else "c51_iql_step"
+        yield from losses(loss, buffers, self._terms, self._q_slopes)
+        if value is not None:
+            yield from value_gradients(value, self._v_slopes, members)
+        yield from q_gradients(self.networks.q, self._q_slopes, members)
+        yield Output("gradient_norm", self._part)
+        yield Output("accept_step means and norm", self.verdict.report.T)
 
     @torch.no_grad()
     def act(self, state: Tensor, step: Tensor) -> Tensor:

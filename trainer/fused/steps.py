@@ -14,6 +14,7 @@ from trainer.fused.step_buffers import StepBuffers
 from trainer.graph import GraphedCallable
 from trainer.hyperparameters import Hyperparameters
 from trainer.layout import FeatureTable, StateLayout
+from trainer.phases import phase
 from trainer.replay import ReplayBuffer
 
 STEPS_PER_REPLAY = 8
@@ -62,7 +63,8 @@ class FusedSteps:
         """Makes ``updates`` gradient steps.
 
         Raises:
-            NonFiniteError: If a member has skipped more steps than the configuration allows.
+            NonFiniteError: If a member has skipped more steps than the configuration allows; under
+                ``training.check_finite`` with the first output of the step that is not finite.
         """
         self.replay.require_items()
         allowed, check = self._training.max_skipped_steps, self._training.check_finite
@@ -72,14 +74,17 @@ class FusedSteps:
             self._graph_of(steps).replay()
             left -= steps
             if check:
-                self.agent.guard.check(allowed, check_finite=True)
+                outputs = self.agent.outputs(self.buffers)
+                self.agent.guard.check(allowed, check_finite=True, outputs=outputs)
         self.agent.guard.check(allowed, check_finite=check)
 
     def update(self) -> None:
         """One gradient step of every member: sample, relabel, learn, write priorities."""
-        self.fused_replay.sample_into(self.buffers, self.updated, self._keys, self._hyper)
+        with phase("sample"):
+            self.fused_replay.sample_into(self.buffers, self.updated, self._keys, self._hyper)
         self.agent.update(self.buffers)
-        self.fused_replay.write_priorities(self.buffers, self._hyper)
+        with phase("priorities"):
+            self.fused_replay.write_priorities(self.buffers, self._hyper)
         self.updated += 1
 
     def state_dict(self) -> dict[str, Any]:

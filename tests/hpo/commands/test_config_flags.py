@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 import pytest
 
 from hpo.commands.config_flags import (
+    DEBUGGING_FLAGS,
     SEARCH_FLAGS,
     TRAINING_FLAGS,
     add_flags,
@@ -16,7 +17,7 @@ from hpo.commands.config_flags import (
 from hpo.effective_config import known_keys
 from trainer.errors import ConfigError
 
-FLAGS = TRAINING_FLAGS + SEARCH_FLAGS
+FLAGS = TRAINING_FLAGS + SEARCH_FLAGS + DEBUGGING_FLAGS
 
 
 def parsed(*words):
@@ -42,6 +43,13 @@ def test_the_flags_of_a_search_reach_their_keys():
     assert (trainer.data.path, trainer.walk_forward.folds) == ("x.csv", 4)
     assert (trainer.training.seeds, trainer.training.epochs, trainer.training.seed) == (2, 6, 7)
     assert trainer.training.backend == "reference"
+
+
+def test_the_flags_for_debugging_take_no_value():
+    training = effective_from(parsed("--check-finite", "--no-graph"), FLAGS).config.trainer.training
+    assert (training.check_finite, training.cuda_graph) == (True, False)
+    usual = effective_from(parsed(), FLAGS).config.trainer.training
+    assert (usual.check_finite, usual.cuda_graph) == (False, True)
 
 
 def test_set_comes_after_the_short_flags():

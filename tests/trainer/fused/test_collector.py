@@ -7,7 +7,7 @@ from trainer.collector import collect
 from trainer.errors import ConfigError
 from trainer.fused.agent import FusedAgent
 from trainer.fused.collector import CollectionCounters, FusedCollector
-from trainer.graph import allocations_of_a_capture
+from trainer.graph import NO_ALLOCATIONS, allocations_of_a_capture
 from trainer.layout import assemble
 from trainer.replay import ReplayBuffer
 from trainer.transitions import Collection
@@ -152,7 +152,7 @@ def test_a_temperature_written_over_in_place_reaches_the_captured_graph(make_col
 
 def test_a_captured_step_allocates_nothing(make_collecting):
     made = make_collecting()
-    assert allocations_of_a_capture(made.collector._advance) == 0
+    assert allocations_of_a_capture(made.collector._advance) == NO_ALLOCATIONS
 
 
 def test_lanes_that_would_overwrite_each_other_are_refused(make_collecting):

@@ -7,7 +7,7 @@ import torch
 from trainer.evaluation import evaluate
 from trainer.fused.agent import FusedAgent
 from trainer.fused.evaluation import FusedEvaluation
-from trainer.graph import allocations_of_a_capture
+from trainer.graph import NO_ALLOCATIONS, allocations_of_a_capture
 
 pytestmark = pytest.mark.gpu
 
@@ -83,7 +83,7 @@ def test_replayed_graphs_walk_as_single_launches_do_bit_for_bit(make_market_case
 def test_a_captured_bar_allocates_nothing(make_market_case, cuda):
     made = Evaluating(make_market_case(2, 7, **SMALL), cuda)
     made.evaluation.evaluate()
-    assert allocations_of_a_capture(made.evaluation._advance) == 0
+    assert allocations_of_a_capture(made.evaluation._advance) == NO_ALLOCATIONS
 
 
 def test_a_long_window_is_read_back_whole(make_market_case, cuda):

@@ -172,14 +172,14 @@ def test_two_replays_in_a_row_draw_different_rows():
 
 @pytest.mark.parametrize("use_iql", [True, False])
 def test_nothing_is_allocated_inside_a_captured_step(use_iql):
-    from trainer.graph import allocations_of_a_capture
+    from trainer.graph import NO_ALLOCATIONS, allocations_of_a_capture
 
     one, _ = learner(settings(use_iql=use_iql, precision="bf16"), "fused")
     one.collect()
     one.learn(8)
-    assert allocations_of_a_capture(one._steps.update) == 0
-    assert allocations_of_a_capture(one._collector._advance) == 0
-    assert allocations_of_a_capture(one._evaluation._advance) == 0
+    assert allocations_of_a_capture(one._steps.update) == NO_ALLOCATIONS
+    assert allocations_of_a_capture(one._collector._advance) == NO_ALLOCATIONS
+    assert allocations_of_a_capture(one._evaluation._advance) == NO_ALLOCATIONS
 
 
 def test_a_poisoned_member_is_skipped_and_named_and_the_others_go_on():
@@ -197,6 +197,51 @@ def test_a_poisoned_member_is_skipped_and_named_and_the_others_go_on():
     assert all(changed)
     with pytest.raises(NonFiniteError, match="TD error NaN at step 10, member 3"):
         one.learn(1)
+
+
+def poisoned_weight(one):
+    one._steps.agent.networks.q.weights("trunk.1", slice(3, 4))[0, 0, 0] = float("nan")
+
+
+def poisoned_rewards(one):
+    one._steps.replay.rings.reward[3] = float("nan")
+
+
+def poisoned_scaler(one):
+    one._steps.fused_replay.table.center[3, 5] = float("nan")
+
+
+@pytest.mark.parametrize("cuda_graph", [True, False])
+@pytest.mark.parametrize(
+    ("poison", "source"),
+    [
+        (poisoned_weight, "q network layer 2"),
+        (poisoned_rewards, "replay_sample reward"),
+        (poisoned_scaler, "replay_sample state"),
+    ],
+)
+def test_check_finite_names_the_first_kernel_and_the_member(poison, source, cuda_graph):
+    one, _ = learner(settings(check_finite=True, cuda_graph=cuda_graph), "fused")
+    one.collect()
+    one.learn(3)
+    poison(one)
+    with pytest.raises(NonFiniteError) as caught:
+        one.learn(5)
+    assert str(caught.value) == f"TD error NaN at step 3, member 3; first non-finite output: {source}"
+
+
+def test_check_finite_finds_a_feature_row_at_the_first_batch_that_holds_it():
+    one, _ = learner(settings(check_finite=True, her_ratio=0.0), "fused")
+    one.collect()
+    steps = one._steps
+    row = int(steps.replay.rings.row[2, 7])
+    steps.fused_replay.table.features[row, 4] = float("nan")
+    with pytest.raises(NonFiniteError, match="first non-finite output: replay_sample") as caught:
+        one.learn(200)
+    assert caught.value.source.startswith(("replay_sample state", "replay_sample next state"))
+    member = caught.value.member
+    drawn = steps.replay.rings.row[member, steps.buffers.index[member].long()]
+    assert bool(((drawn == row) | (drawn == row - 1)).any())
 
 
 def test_the_greedy_walk_agrees_with_the_reference_on_the_same_weights():
