@@ -43,7 +43,7 @@ gpu: $(GPU)
 	$(BIN)/python -m pytest -m gpu -q
 
 bench: $(BASE)
-	$(BIN)/python -m benchmarks
+	$(BIN)/foxtune bench
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

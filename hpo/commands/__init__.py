@@ -1,5 +1,6 @@
 """The subcommands of ``foxtune``, one a file, in the order in which ``--help`` lists them."""
 
+from hpo.commands.bench import COMMAND as BENCH
 from hpo.commands.check import COMMAND as CHECK
 from hpo.commands.command import Command
 from hpo.commands.config import COMMAND as CONFIG
@@ -23,4 +24,5 @@ COMMANDS: tuple[Command, ...] = (
     CONFIG,
     CHECK,
     DOCTOR,
+    BENCH,
 )

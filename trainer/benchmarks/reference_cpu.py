@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.benchmarks.markdown import markdown_table
 from trainer.config import TrainerConfig
 from trainer.data.market import MarketData, load_market
 from trainer.training import Training
@@ -75,13 +76,18 @@ def measure(market: MarketData, members: int, batch_size: int = 256, steps: int 
 
 
 def table() -> str:
-    """Measures every stack and lays the results out as a Markdown table."""
+    """Measures every stack."""
     market = load_market(configuration(1, 256))
-    lines = ["| members | batch | ms per step | member-steps/s |", "| --- | --- | --- | --- |"]
-    for members in STACKS:
-        rate = measure(market, members)
-        lines.append(
-            f"| {rate.members} | {rate.batch_size} | {1e3 * rate.step_seconds:.1f} "
-            f"| {rate.member_steps:.0f} |"
-        )
-    return "\n".join(lines)
+    rates = [measure(market, members) for members in STACKS]
+    return markdown_table(
+        ["members", "batch", "ms per step", "member-steps/s"],
+        [
+            [
+                str(rate.members),
+                str(rate.batch_size),
+                f"{1e3 * rate.step_seconds:.1f}",
+                f"{rate.member_steps:.0f}",
+            ]
+            for rate in rates
+        ],
+    )

@@ -1,21 +1,15 @@
-"""The fused gradient step against its peers, on the same GPU in the same run.
-
-``python -m benchmarks.fused_step`` prints a Markdown table of microseconds per step of the whole stack and
-the ratio to the fastest peer. Peers run in processes of their own, because each of them reserves the
-GPU's memory. PEERS=0 leaves them out.
-"""
+"""The fused gradient step in microseconds per step of the whole stack, next to its peers' on the same GPU."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import math
 
 import torch
 
-from benchmarks import peer_shapes as shapes
-from benchmarks.peer_torch import microseconds
+from trainer.benchmarks import step_shapes as shapes
+from trainer.benchmarks.markdown import markdown_table
+from trainer.benchmarks.peers import PeerKey
+from trainer.benchmarks.timing import microseconds
 from trainer.config import TrainerConfig
 from trainer.fused.agent import FusedAgent
 from trainer.fused.replay import FusedReplay
@@ -109,37 +103,21 @@ def measure(shape: shapes.Shape, precision: str) -> float:
     return microseconds(graph.replay) / STEPS_PER_REPLAY
 
 
-def peers() -> dict[tuple[str, int, int], float]:
-    """Runs the peers and returns (name, M, B) -> microseconds."""
-    times: dict[tuple[str, int, int], float] = {}
-    for module in ("benchmarks.peer_jax", "benchmarks.peer_torch"):
-        told = subprocess.run(
-            [sys.executable, "-m", module], check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
-        for line in told.splitlines():
-            if line.startswith("{"):
-                row = json.loads(line)
-                times[row["peer"], row["members"], row["batch"]] = row["us"]
-    return times
+def table(peers: dict[PeerKey, float]) -> str:
+    """Measures every shape and precision.
 
-
-def table() -> str:
-    """Measures every shape and precision, and the peers unless PEERS=0."""
-    others = peers() if os.environ.get("PEERS", "1") == "1" else {}
-    lines = [
-        "| M, B | JAX us | torch us | " + " | ".join(f"{name} us" for name in PRECISIONS) + " | JAX / bf16 |",
-        "| --- |" + " --- |" * (3 + len(PRECISIONS)),
-    ]
+    Args:
+        peers: Microseconds of the peers' steps; empty leaves their columns out.
+    """
+    names = sorted({name for name, _, _ in peers})
+    head = ["M, B", *(f"{name}, us" for name in PRECISIONS), *(f"{name} (peer), us" for name in names)]
+    rows = []
     for shape in shapes.SHAPES:
-        key = shape.members, shape.batch_size
-        jax, compiled = (others.get((name, *key), float("nan")) for name in ("jax", "torch"))
-        ours = [measure(shape, precision) for precision in PRECISIONS]
-        cells = [f"{key[0]}, {key[1]}", f"{jax:.0f}", f"{compiled:.0f}", *(f"{time:.0f}" for time in ours)]
-        lines.append("| " + " | ".join([*cells, f"{jax / ours[0]:.1f}"]) + " |")
+        size = shape.members, shape.batch_size
+        times = [measure(shape, precision) for precision in PRECISIONS]
+        times += [peers.get((name, *size), math.nan) for name in names]
+        best = min((time for time in times[len(PRECISIONS) :] if not math.isnan(time)), default=math.nan)
+        cells = [f"{size[0]}, {size[1]}", *(f"{time:.0f}" for time in times)]
+        rows.append([*cells, f"{best / times[0]:.1f}"] if peers else cells)
         torch.cuda.empty_cache()
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(torch.cuda.get_device_name(), torch.__version__)
-    print(table())
+    return markdown_table([*head, "fastest peer / bf16"] if peers else head, rows)

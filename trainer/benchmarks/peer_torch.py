@@ -1,23 +1,22 @@
 """Peer: the whole IQL, HER and C51 step as a good user of PyTorch writes it, compiled and in one CUDA graph.
 
-``python -m benchmarks.peer_torch`` prints one JSON line per shape. Set DOUBLE_DQN=1 to keep the two
+``python -m trainer.benchmarks.peer_torch`` prints one JSON line per shape. Set DOUBLE_DQN=1 to keep the two
 Double DQN passes on s', which the IQL target does not need.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
-import statistics
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from benchmarks import peer_shapes as shapes
+from trainer.benchmarks import step_shapes as shapes
+from trainer.benchmarks.timing import microseconds
 
 DEVICE = "cuda"
 DOUBLE_DQN = os.environ.get("DOUBLE_DQN", "0") == "1"
@@ -204,21 +203,6 @@ def captured(step: Callable[[], None], optimiser: torch.optim.Optimizer) -> Call
     with torch.cuda.graph(graph):
         step()
     return graph.replay
-
-
-def microseconds(run: Callable[[], None], repeats: int = 60) -> float:
-    """Median time of one call by CUDA events, after ten calls of warm-up."""
-    for _ in range(10):
-        run()
-    torch.cuda.synchronize()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
-    events[0].record()
-    for event in events[1:]:
-        run()
-        event.record()
-    torch.cuda.synchronize()
-    pairs = itertools.pairwise(events)
-    return statistics.median(1e3 * first.elapsed_time(second) for first, second in pairs)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Peer: the same stacked step in JAX, fifty scanned steps under one jit, as a good user of JAX writes it.
 
-``python -m benchmarks.peer_jax`` prints one JSON line per shape. PRECISION is tensorfloat32 (default),
-bfloat16 or float32; DOUBLE_DQN=1 keeps the two Double DQN passes on s'.
+``python -m trainer.benchmarks.peer_jax`` prints one JSON line per shape. PRECISION is tensorfloat32
+(default), bfloat16 or float32; DOUBLE_DQN=1 keeps the two Double DQN passes on s'.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from benchmarks import peer_shapes as shapes
+from trainer.benchmarks import step_shapes as shapes
 
 PRECISION = os.environ.get("PRECISION", "tensorfloat32")
 DOUBLE_DQN = os.environ.get("DOUBLE_DQN", "0") == "1"

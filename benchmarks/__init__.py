@@ -1,1 +1,0 @@
-"""Measurements behind the figures of docs/benchmarks.md; ``make bench`` runs them."""

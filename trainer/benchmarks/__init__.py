@@ -1,0 +1,1 @@
+"""Measurements behind the figures of docs/benchmarks.md; ``foxtune bench`` runs them, one file a subject."""
