@@ -37,7 +37,7 @@ def measure(shape: Shape, precision: str) -> list[KernelTime]:
     for _ in range(WARM_UP_STEPS):
         stack.step()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiled:
         for _ in range(STEPS):
             stack.step()
         torch.cuda.synchronize()
