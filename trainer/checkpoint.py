@@ -39,17 +39,21 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         CheckpointError: If the file is missing, torn, or of another format.
     """
     if not path.is_file():
-        raise CheckpointError(f"a checkpoint must exist at {path}, but there is none; start without --resume")
+        raise CheckpointError(
+            f"a checkpoint must exist at {path}, but there is none; "
+            "start a training with --out NEW, without --resume"
+        )
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
         raise CheckpointError(
-            f"{path} is not a whole checkpoint ({reason}); delete it and start anew"
+            f"{path} is not a whole checkpoint ({reason}); start anew with --out NEW"
         ) from error
     if state.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path} has checkpoint format {state.get('format')}, this version reads {FORMAT}; start anew"
+            f"{path} has checkpoint format {state.get('format')}, this version reads {FORMAT}; "
+            "start anew with --out NEW"
         )
     return state
 

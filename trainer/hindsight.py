@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from trainer.hyperparameters import Hyperparameters
-from trainer.layout import FeatureTable
 from trainer.reference.donor_select import donor_select
 from trainer.reference.hindsight_relabel import hindsight_relabel
 from trainer.reference.philox import Purpose, draw
@@ -19,7 +18,6 @@ from trainer.transitions import Batch
 def relabel(
     batch: Batch,
     replay: ReplayBuffer,
-    table: FeatureTable | None,
     step: Tensor,
     keys: Tensor,
     hyper: Hyperparameters,
@@ -32,8 +30,6 @@ def relabel(
     Args:
         batch: B rows per member, as gathered.
         replay: The ring the rows came from; donors are looked up in it.
-        table: The market part of the states. Goals never lie in it, so it is not read; it stands here
-            because gather and relabel are two halves of what a fused kernel does in one.
         step: 0-d int64, gradient step.
         keys: [M, 2] int64, (seed, fold).
         hyper: Per-member ratio, strategy, offset, threshold and weight rule.

@@ -78,10 +78,10 @@ class Learner:
 
     def update(self) -> None:
         """One gradient step of every member: sample, relabel, learn, write priorities."""
-        size, table = self.config.agent.batch_size, self.environment.table
+        size = self.config.agent.batch_size
         sample = self.replay.sample(size, self.updated, self.keys, self.hyper)
-        batch = self.replay.gather(sample, table)
-        batch = relabel(batch, self.replay, table, self.updated, self.keys, self.hyper)
+        batch = self.replay.gather(sample, self.environment.table)
+        batch = relabel(batch, self.replay, self.updated, self.keys, self.hyper)
         result = self.agent.update(batch)
         self.replay.write_priorities(
             batch.index, result.td_error, self.hyper.her_size, result.accept, self.hyper

@@ -263,13 +263,15 @@ def check_same(path: Path, state: dict[str, Any], config: TrainerConfig, market:
     if state["data_hash"] != market.data_hash:
         raise CheckpointError(
             f"{path} was made from data with hash {state['data_hash'][:12]}, but the data given has "
-            f"{market.data_hash[:12]}; give the same data or start anew"
+            f"{market.data_hash[:12]}; give the same data or start anew with --out NEW"
         )
     old, new = _flat(state["config"]), _flat(config.model_dump(mode="json"))
     differing = sorted(key for key in new if key not in MAY_DIFFER and old.get(key) != new[key])
     if differing:
         table = ", ".join(f"{key} {old.get(key)!r} -> {new[key]!r}" for key in differing)
-        raise CheckpointError(f"{path} belongs to another configuration ({table}); undo that or start anew")
+        raise CheckpointError(
+            f"{path} belongs to another configuration ({table}); undo that or start anew with --out NEW"
+        )
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:

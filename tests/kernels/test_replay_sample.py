@@ -65,7 +65,7 @@ def sample_by_reference(case, batch_size, step):
     at = torch.tensor(step)
     sample = case.replay.sample(batch_size, at, case.keys, case.hyper)
     batch = case.replay.gather(sample, case.table)
-    return relabel(batch, case.replay, case.table, at, case.keys, case.hyper)
+    return relabel(batch, case.replay, at, case.keys, case.hyper)
 
 
 def donors_by_reference(case, index, step):

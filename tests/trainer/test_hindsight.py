@@ -61,7 +61,7 @@ def goals(replay, hyper, slot, count, step=0):
     index = torch.full((replay.members, count), slot)
     hyper = replace(hyper, her_size=torch.full((replay.members,), count, dtype=torch.int32))
     batch = replay.gather(Sample(index, torch.ones(replay.members, count)), None)
-    changed = relabel(batch, replay, None, torch.tensor(step), keys_of(replay.members), hyper)
+    changed = relabel(batch, replay, torch.tensor(step), keys_of(replay.members), hyper)
     assert torch.equal(changed.state[..., 0], changed.next_state[..., 0])
     return changed.state[..., 0], changed.reward
 
@@ -161,7 +161,7 @@ def sampled(ratio, size, step=0, members=2, **overrides):
     replay.write_priorities(torch.arange(60).repeat(members, 1), td_error, none, accept, hyper)
     at, keys = torch.tensor(step), keys_of(members)
     batch = replay.gather(replay.sample(size, at, keys, hyper), None)
-    return batch, relabel(batch, replay, None, at, keys, hyper)
+    return batch, relabel(batch, replay, at, keys, hyper)
 
 
 def same(left: Batch, right: Batch, rows: slice) -> bool:
@@ -234,12 +234,12 @@ def test_a_member_is_relabelled_in_a_stack_as_alone_whatever_its_neighbours_do()
     for episode in range(4):
         together.insert(counting_collection(1, 5, first=5 * episode, members=4), hyper)
     batch = together.gather(together.sample(33, step, keys, hyper), None)
-    stacked = relabel(batch, together, None, step, keys, hyper)
+    stacked = relabel(batch, together, step, keys, hyper)
     for member, config in enumerate(configs):
         own, key = Hyperparameters.stack([config], torch.float32, CPU), keys[member : member + 1]
         replay = wrapped_ring(own)
         single = replay.gather(replay.sample(33, step, key, own), None)
-        alone = relabel(single, replay, None, step, key, own)
+        alone = relabel(single, replay, step, key, own)
         for field in fields(Batch):
             assert torch.equal(getattr(alone, field.name)[0], getattr(stacked, field.name)[member])
 
@@ -269,5 +269,5 @@ def test_nothing_between_insertion_and_priorities_reads_the_device():
         for _ in range(2):
             replay.insert(collection, hyper)
             batch = replay.gather(replay.sample(16, step, keys, hyper), table)
-            batch = relabel(batch, replay, table, step, keys, hyper)
+            batch = relabel(batch, replay, step, keys, hyper)
             replay.write_priorities(batch.index, batch.reward, hyper.her_size, accept, hyper)

@@ -9,6 +9,7 @@ from trainer.config import TrainerConfig
 from trainer.data.market import load_market
 from trainer.errors import CheckpointError, ConfigError, NonFiniteError
 from trainer.evaluation_file import EVALUATION_FILE, read_evaluation
+from trainer.folds import split
 from trainer.training import CHECKPOINT, WEIGHTS, Training, run_training
 
 SMALL = {
@@ -124,7 +125,7 @@ def test_fewer_folds_than_min_folds_are_refused(tmp_path, market):
 
 def test_a_checkpoint_of_another_configuration_is_refused_with_the_differences(tmp_path, market):
     run_training(small(), market, tmp_path, should_stop=lambda: True)
-    with pytest.raises(CheckpointError, match=r"agent\.gamma 0\.95 -> 0\.9"):
+    with pytest.raises(CheckpointError, match=r"agent\.gamma 0\.95 -> 0\.9.*--out NEW"):
         Training(small(gamma=0.9), market, tmp_path, resume=True)
 
 
@@ -132,7 +133,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path, market):
     run_training(small(), market, tmp_path, should_stop=lambda: True)
     path = "synthetic:known_answer:900:4"
     other = load_market(small(**{"data.path": path}))
-    with pytest.raises(CheckpointError, match="hash"):
+    with pytest.raises(CheckpointError, match=r"hash.*--out NEW"):
         Training(small(**{"data.path": path}), other, tmp_path, resume=True)
 
 
@@ -186,3 +187,41 @@ def test_a_policy_that_never_trades_is_degenerate_and_scores_minus_ten(tmp_path,
     result = run_training(small(min_trades=10**6, epochs=1), market, tmp_path)
     assert result.score.value == -10.0
     assert "min_trades is 1000000" in result.score.degenerate[0]
+
+
+def written_bars(path, bars, factor):
+    """Writes ``bars`` as CSV, the prices and the volume of each times its ``factor``."""
+    prices = np.stack([bars.open, bars.high, bars.low, bars.close], axis=1) * factor[:, None]
+    rows = [
+        f"{stamp},{','.join(map(repr, row))},{volume}"
+        for stamp, row, volume in zip(bars.timestamp.tolist(), prices.tolist(), 10 * factor, strict=True)
+    ]
+    path.write_text("\n".join(["timestamp,open,high,low,close,volume", *rows]))
+    return path
+
+
+@pytest.mark.parametrize("use_iql", [True, False])
+def test_other_bars_in_the_hold_out_change_no_bit_of_a_training(tmp_path, market, use_iql):
+    start = split(len(market.bars), small().walk_forward).holdout_start
+    factor = np.ones(len(market.bars))
+    moved = np.where(np.arange(len(factor)) < start, 1.0, np.linspace(2.0, 3.0, len(factor)))
+    files = {"as_they_are": factor, "moved": moved}
+    configs = {
+        name: small(
+            use_iql=use_iql,
+            epochs=2,
+            **{
+                "data.path": str(written_bars(tmp_path / f"{name}.csv", market.bars, by)),
+                "data.allow_jumps": True,
+            },
+        )
+        for name, by in files.items()
+    }
+    markets = {name: load_market(config) for name, config in configs.items()}
+    assert markets["moved"].data_hash != markets["as_they_are"].data_hash
+    results = {name: run_training(configs[name], markets[name], tmp_path / name) for name in files}
+    assert without_seconds(results["moved"].reports) == without_seconds(results["as_they_are"].reports)
+    weights = [read_checkpoint(tmp_path / name / WEIGHTS) for name in files]
+    assert_same_tensors(*weights)
+    evaluations = [read_evaluation(tmp_path / name / EVALUATION_FILE) for name in files]
+    assert np.array_equal(evaluations[0].ret, evaluations[1].ret)

@@ -13,7 +13,7 @@ from trainer.config import TrainerConfig
 from trainer.data.bars import Bars, Fill
 from trainer.data.calendar import periods_per_year
 from trainer.data.features import FEATURE_NAMES, FEATURE_VERSION, build_features
-from trainer.data.sources import load_bars
+from trainer.data.sources import load_bars, refuse_file_keys
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def load_market(config: TrainerConfig) -> MarketData:
 
     override = config.metrics.periods_per_year
     if is_synthetic(config.data.path):
+        refuse_file_keys(config.data)
         return synthetic_market(config.data.path, override, config.data.returns)
     bars = load_bars(config.data)
     return MarketData(

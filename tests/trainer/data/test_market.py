@@ -10,6 +10,7 @@ import pytest
 from trainer.config import TrainerConfig
 from trainer.data.market import load_market
 from trainer.data.summary import describe
+from trainer.errors import ConfigError
 from trainer.folds import split
 
 
@@ -107,3 +108,21 @@ def test_importing_the_data_package_loads_no_reader():
 def test_a_warning_of_opens_already_seen_proposes_what_changes_something(path, fix):
     market = load_market(TrainerConfig().with_overrides({"data.path": path}))
     assert any(line.startswith("warning") and line.endswith(fix) for line in describe(market).splitlines())
+
+
+@pytest.mark.parametrize("path", ["sp500", "nasdaq", "synthetic:known_answer:600"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tz", "Asia/Tokyo"),
+        ("timestamp_unit", "ms"),
+        ("date_format", "%d.%m.%Y"),
+        ("delimiter", ";"),
+        ("decimal", ","),
+        ("repair", "ffill"),
+        ("allow_jumps", True),
+    ],
+)
+def test_a_key_about_files_is_refused_where_there_is_no_file(path, key, value):
+    with pytest.raises(ConfigError, match=rf"data\.{key}.*{path}.*leave it out, or give a file"):
+        load(path, **{f"data.{key}": value})

@@ -120,7 +120,7 @@ def test_epochs_of_inserting_sampling_and_writing_follow_the_reference(cuda):
             fused.insert(moved(collection, cuda), hyper)
         at = torch.tensor(step)
         batch = reference.gather(reference.sample(BATCH, at, keys_of(), plain), table)
-        batch = relabel(batch, reference, table, at, keys_of(), plain)
+        batch = relabel(batch, reference, at, keys_of(), plain)
         fused.sample_into(buffers, at.to(cuda), keys_of(cuda), hyper)
         assert_same_rows(buffers, batch)
         reference.write_priorities(batch.index, errors_of(step), plain.her_size, accept, plain)
