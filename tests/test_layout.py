@@ -1,6 +1,7 @@
 """The rules of the layout: arrows between packages, the bare cuda/ folder, names, sizes, tests of kernels."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -129,3 +130,37 @@ def test_commands_import_nothing_heavy_before_they_run():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert [name for name in heavy if name in answer] == []
+
+
+REFERENCE_TRAINING = """
+import sys, tempfile
+from pathlib import Path
+from trainer.config import TrainerConfig
+from trainer.data.market import load_market
+from trainer.training import run_training
+
+shapes = {
+    "data.path": "synthetic:known_answer:400:1", "folds": 2, "min_folds": 1, "epochs": 1, "updates": 2,
+    "episodes": 2, "episode_length": 8, "capacity": 64, "batch_size": 8, "trunk_widths": "8", "head_width": 4,
+    "num_atoms": 5, "backend": sys.argv[1],
+}
+config = TrainerConfig.build().with_overrides(shapes)
+with tempfile.TemporaryDirectory() as folder:
+    run_training(config, load_market(config), Path(folder))
+print(*sorted(sys.modules))
+"""
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_a_training_without_cuda_imports_nothing_of_the_fused_backend(backend: str):
+    answer = subprocess.run(
+        [sys.executable, "-c", REFERENCE_TRAINING, backend],
+        cwd=ROOT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "trainer.agent" in answer
+    fused = ("trainer.fused", "trainer.kernels", "trainer.graph", "trainer.cuda_stack", "cupy")
+    assert [name for name in answer if name.startswith(fused)] == []

@@ -12,7 +12,6 @@ import torch
 from trainer.compatibility import CudaStack, breakage, obstacle
 from trainer.config import TrainerConfig
 from trainer.config.sections import TrainingConfig
-from trainer.cuda_stack import read_stack
 from trainer.errors import ConfigError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -98,6 +97,8 @@ def _why_not_fused(training: TrainingConfig) -> str:
 @functools.cache
 def _stack() -> CudaStack:
     """What this process runs on does not change while it runs."""
+    from trainer.cuda_stack import read_stack  # brings the kernels' loader, which the CPU never needs
+
     return read_stack()
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from trainer.backend import Backend, resolve_backend
 from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoint
 from trainer.config import TrainerConfig
+from trainer.data.features import FEATURE_VERSION
 from trainer.data.market import MarketData
 from trainer.errors import CheckpointError
 from trainer.evaluation import MarketEvaluation
@@ -35,6 +36,7 @@ MAY_DIFFER = {
     "training.checkpoint_seconds",
     "training.check_finite",
     "training.cuda_graph",
+    "training.steps_per_replay",
     "data.path",
 }
 
@@ -206,7 +208,10 @@ class Training:
             "members": [(member.seed, member.fold) for member in self.members],
             "agent": self.learner.weights_state(),
             "scaler": {"center": self.tables.table.center, "inverse_scale": self.tables.table.inverse_scale},
-            "sigma": self.tables.sigma,
+            "sigma": self.tables.exact_sigma,
+            "fill": "next_close" if self.tables.at_close else "next_open",
+            "feature_names": list(self.market.feature_names),
+            "feature_version": FEATURE_VERSION,
         }
 
     def _state(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from trainer.config import TrainerConfig
 from trainer.fused.networks import FusedNetworks
 from trainer.fused.step_buffers import StepBuffers
 from trainer.fused.workspaces import QSlopes, QWorkspace, VSlopes, VWorkspace
+from trainer.graph import GraphedCallable
 from trainer.hyperparameters import Hyperparameters
 from trainer.kernels.c51_iql_step import RowTerms, c51_iql_step, loss_defines
 from trainer.layout import StateLayout
@@ -192,3 +193,23 @@ def test_nan_reaches_the_td_error_of_its_row_alone(cuda, guards, name):
     target.fill_(float("nan"))
     case.run()
     assert case.buffers.td_error.isnan().nonzero().tolist() == [[1, 4]]
+
+
+@pytest.mark.gpu
+def test_a_replay_takes_the_expectile_that_is_in_memory_now(cuda, guards):
+    """u = Q - V_high = 2, -1, 0.5, -3 and V_low = Q; the losses are computed by hand."""
+    shape = {"rows": 4, "branches": (3,), "num_atoms": 3, "trunk_widths": (8,)}
+    case = Case(cuda, guards, dtype=torch.float32, **shape)
+    case.q.logits.zero_()  # equal probabilities on a symmetric support: Q = 0
+    case.networks.output_bias.zero_()
+    hidden, output = case.v.hidden[-1], case.networks.value_output
+    gap = torch.tensor([2.0, -1.0, 0.5, -3.0], device=cuda)
+    hidden[..., :8].zero_()
+    hidden[:MEMBERS, :, 0], hidden[:MEMBERS, :, 1] = (-gap).relu(), gap.relu()
+    output.zero_()
+    output[:, 0], output[:, 1] = 1.0, -1.0
+    graph = GraphedCallable(case.run, lambda: None)
+    for expectile, expected in ((0.5, 1.78125), (0.9, 1.20625), (0.7, 1.49375)):
+        case.hyper.expectile.fill_(expectile)
+        graph.replay()
+        assert case.terms.values[1].mean(1).tolist() == pytest.approx([expected] * MEMBERS, rel=1e-6)

@@ -21,7 +21,10 @@ WEIGHT_TOLERANCE = 1e-6
 
 LAYOUTS = {  # by state_dim: narrow, dense, unaligned, the market's, wide goals
     1: StateLayout(1, 1, 0, 0, (2,)),
+    3: StateLayout(1, 2, 1, 1, (3,)),
     7: StateLayout(3, 7, 0, 3, (5, 3)),
+    13: StateLayout(4, 8, 5, 4, (5, 3)),
+    31: StateLayout(5, 31, 0, 20, (3, 3, 3, 3)),
     33: StateLayout(2, 5, 28, 2, (3, 3, 3)),
     56: StateLayout(1, 8, 48, 1, (5, 3, 3)),
     63: StateLayout(7, 15, 48, 7, (3, 3, 3, 3)),

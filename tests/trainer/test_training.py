@@ -164,7 +164,8 @@ def test_check_finite_names_the_first_input_of_the_step_that_is_not_finite(tmp_p
 
 def test_a_training_may_be_resumed_without_graphs_and_with_checks(tmp_path, market):
     run_training(small(), market, tmp_path, should_stop=lambda: True)
-    resumed = Training(small(cuda_graph=False, check_finite=True), market, tmp_path, resume=True)
+    changed = small(cuda_graph=False, check_finite=True, steps_per_replay=3)
+    resumed = Training(changed, market, tmp_path, resume=True)
     assert resumed.epoch == 1
 
 

@@ -157,6 +157,7 @@ class TrainingConfig(Section):
     backend: Literal["auto", "reference", "fused"] = "auto"
     precision: Literal["fp32", "tf32", "bf16"] = "bf16"  # matrix operands of the fused backend
     cuda_graph: bool = True  # False launches every kernel of the fused backend one by one
+    steps_per_replay: Count = 8  # gradient steps in one CUDA graph; the host is needed once for all of them
     dtype: Literal["float32", "float64"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,8 +18,6 @@ from trainer.hyperparameters import Hyperparameters
 from trainer.layout import FeatureTable, StateLayout
 from trainer.phases import phase
 from trainer.replay import ReplayBuffer
-
-STEPS_PER_REPLAY = 8
 
 
 class FusedSteps:
@@ -68,11 +68,8 @@ class FusedSteps:
         """
         self.replay.require_items()
         allowed, check = self._training.max_skipped_steps, self._training.check_finite
-        left = updates
-        while left > 0:
-            steps = 1 if check or left < STEPS_PER_REPLAY else STEPS_PER_REPLAY
+        for steps in replays(updates, 1 if check else self._training.steps_per_replay):
             self._graph_of(steps).replay()
-            left -= steps
             if check:
                 outputs = self.agent.outputs(self.buffers)
                 self.agent.guard.check(allowed, check_finite=True, outputs=outputs)
@@ -129,3 +126,13 @@ class FusedSteps:
     def _others(self) -> tuple[Tensor, ...]:
         means = self.agent.means
         return (self.replay.priority, self.replay.largest_error, self.updated, means.sums, means.count)
+
+
+def replays(updates: int, steps_per_replay: int) -> Iterator[int]:
+    """Yields the gradient steps of each replay that together make ``updates``.
+
+    At most two lengths occur, so that at most two graphs are captured: the wanted one, and 1 for the rest.
+    """
+    whole, rest = divmod(updates, steps_per_replay)
+    yield from itertools.repeat(steps_per_replay, whole)
+    yield from itertools.repeat(1, rest)

@@ -201,6 +201,23 @@ def test_replays_equal_eager_steps_and_a_second_run_bit_for_bit(make_twins, cuda
 
 
 @pytest.mark.gpu
+def test_twenty_replays_follow_the_reference_and_count_their_steps(make_twins, cuda):
+    """A step number frozen by the capture would leave the bias corrections at those of the first step."""
+    twins = make_twins(device=cuda)
+    batch, start = twins.batch(0), twins.fused.state_dict()
+    graph = GraphedCallable(
+        lambda: twins.fused.update(twins.buffers), lambda: twins.fused.load_state_dict(start)
+    )
+    for _ in range(20):
+        graph.replay()
+        twins.reference.update(batch)
+    ours, theirs = twins.fused.state_dict(), twins.reference.state_dict()
+    assert ours["q.step"].tolist() == [[20, 20]]
+    assert ours["updates"] == 20
+    assert relative(ours["q"] - start["q"], theirs["q"] - start["q"].cpu().double()) < 5e-2
+
+
+@pytest.mark.gpu
 def test_a_replay_sees_new_hyperparameters(make_twins, cuda):
     twins = make_twins(device=cuda)
     twins.batch(0)

@@ -111,6 +111,16 @@ def test_the_captured_graph_equals_launches_one_by_one(precision, use_iql):
     assert differing(*states) == []
 
 
+def test_the_number_of_steps_per_replay_changes_no_bit():
+    states = []
+    for steps_per_replay in (1, 5, 8, 64):
+        one, _ = learner(settings(precision="bf16", steps_per_replay=steps_per_replay), "fused")
+        one.collect()
+        one.learn(19)
+        states.append(one.state_dict())
+    assert [differing(states[0], other) for other in states[1:]] == [[], [], []]
+
+
 def test_two_runs_are_equal_bit_for_bit():
     states = []
     for _ in range(2):

@@ -1,0 +1,135 @@
+"""Whole steps over states and batches that no vector width divides, every tensor between guard words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+GUARD_BYTES = 256
+GUARD_WORD = 0xA5
+FACTORIES = {
+    torch.zeros,
+    torch.empty,
+    torch.ones,
+    torch.full,
+    torch.tensor,
+    torch.zeros_like,
+    torch.full_like,
+}
+STATES = (1, 3, 7, 13, 31, 33, 63, 127)
+BATCHES = (1, 31, 33, 257, 1000)
+NETWORKS = {"trunk_widths": (33, 20), "head_width": 17, "num_atoms": 51, "max_norm": 1e9}
+GRADIENT = 3e-3  # a rectifier whose input is a rounding error away from 0 may open in one precision alone
+
+
+class GuardedMemory(TorchFunctionMode):
+    """Moves every tensor that is made on ``device`` in its ``with`` block between guard words."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._storages: list[Tensor] = []
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func in FACTORIES and made.device.type == self._device.type:
+            return self._moved(made)
+        return made
+
+    def _moved(self, made: Tensor) -> Tensor:
+        with torch._C.DisableTorchFunction():
+            size = made.numel() * made.element_size()
+            storage = torch.full((size + 2 * GUARD_BYTES,), GUARD_WORD, dtype=torch.uint8, device=made.device)
+            self._storages.append(storage)
+            inside = storage[GUARD_BYTES : GUARD_BYTES + size].view(made.dtype).view(made.shape)
+            return inside.copy_(made)
+
+    @property
+    def count(self) -> int:
+        """Tensors that were moved."""
+        return len(self._storages)
+
+    def intact(self) -> bool:
+        """True where no guard word has changed."""
+        edges = [part for each in self._storages for part in (each[:GUARD_BYTES], each[-GUARD_BYTES:])]
+        return bool((torch.stack(edges) == GUARD_WORD).all())
+
+
+@pytest.fixture
+def make_guarded(make_twins):
+    """Builds both agents as ``make_twins`` does, with guard words round the tensors of the fused one."""
+
+    def build(device: torch.device, **shape: object):
+        memory = GuardedMemory(device)
+        with memory:
+            twins = make_twins(device=device, **NETWORKS, **shape)
+        return twins, memory
+
+    return build
+
+
+def relative(ours, theirs):
+    ours, theirs = ours.cpu().double(), theirs.double()
+    return float(((ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-30)).max())
+
+
+def test_a_write_beside_a_guarded_tensor_is_noticed():
+    memory = GuardedMemory(torch.device("cpu"))
+    with memory:
+        one, other = torch.zeros((3, 5)), torch.full((2,), 7, dtype=torch.int32)
+    assert memory.count == 2
+    assert (one.sum(), other.tolist()) == (0.0, [7, 7])
+    one += 1.0
+    assert memory.intact()
+    one.as_strided((1,), (1,), one.storage_offset() + one.numel()).fill_(3.0)
+    assert not memory.intact()
+
+
+def test_the_tensors_of_an_agent_lie_between_guard_words(make_guarded):
+    twins, memory = make_guarded(torch.device("cpu"), state_dim=7, batch_size=31)
+    storages = {each.untyped_storage().data_ptr() for each in memory._storages}
+    agent, buffers = twins.fused, twins.buffers
+    tensors = [*vars(buffers).values(), agent.networks.q.value, agent.networks.q.gradient]
+    tensors += [agent.networks.value.value, agent.networks.value.first, twins.hyper.gamma]
+    assert [each.untyped_storage().data_ptr() in storages for each in tensors] == [True] * len(tensors)
+    assert memory.intact()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("use_iql", [True, False])
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("state_dim", STATES)
+def test_a_whole_step_equals_the_reference_and_leaves_the_guard_words(
+    make_guarded, cuda, state_dim, batch, use_iql
+):
+    twins, memory = make_guarded(cuda, state_dim=state_dim, batch_size=batch, use_iql=use_iql)
+    result = twins.reference.update(twins.batch(1))
+    twins.fused.update(twins.buffers)
+    assert memory.intact()
+    td_error = twins.buffers.td_error.cpu().double()
+    torch.testing.assert_close(td_error, result.td_error, rtol=1e-4, atol=1e-6)
+    networks = twins.fused.networks
+    pairs = [(networks.q, twins.reference._q.block)]
+    if use_iql:
+        pairs.append((networks.value, twins.reference._value.block))
+    for kind, block in pairs:
+        assert relative(kind.export(kind.gradient[:, 0]), block.gradient) < GRADIENT
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("state_dim", STATES)
+def test_a_whole_step_in_bf16_leaves_the_guard_words(make_guarded, cuda, state_dim, batch):
+    twins, memory = make_guarded(cuda, state_dim=state_dim, batch_size=batch, precision="bf16")
+    result = twins.reference.update(twins.batch(1))
+    twins.fused.update(twins.buffers)
+    assert memory.intact()
+    td_error = twins.buffers.td_error.cpu().double()
+    torch.testing.assert_close(td_error, result.td_error, rtol=5e-2, atol=5e-2)
+    assert twins.buffers.accept.tolist() == [1, 1]
