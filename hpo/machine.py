@@ -11,6 +11,12 @@ from packaging.version import Version
 from trainer.compatibility import MISSING, NOTE, OK, WARN, WRONG, Finding, judge
 
 PACKAGES = ("torch", "ray", "optuna", "optuna-dashboard", "arch", "numpy", "pandas", "pyarrow", "pydantic")
+ONLY_FOR = {  # what needs a package that a training does without
+    "ray": "foxtune tune and resume",
+    "optuna": "searches and their reports",
+    "optuna-dashboard": "foxtune dashboard",
+    "arch": "sp500, nasdaq and foxtune report",
+}
 LOWEST_PYTHON, FIRST_UNSUPPORTED_PYTHON = (3, 11), (3, 14)
 
 
@@ -26,17 +32,23 @@ def examine() -> list[Finding]:
 
 
 def verdict(findings: list[Finding]) -> tuple[str, bool]:
-    """Returns one sentence, and whether foxtune can run at all."""
+    """Returns one sentence, and whether everything that a training needs is there."""
     broken = [finding for finding in findings if finding.state in (MISSING, WRONG)]
-    if broken:
-        return f"verdict: not usable until {broken[0].part} is mended: {broken[0].fix}", False
+    stopping = [finding for finding in broken if finding.part not in ONLY_FOR]
+    if stopping:
+        return f"verdict: not usable until {stopping[0].part} is mended: {stopping[0].fix}", False
+    missed = "".join(f"; {ONLY_FOR[each.part]} not before {each.fix}" for each in broken)
+    return f"{_works_on(findings)}{missed}", True
+
+
+def _works_on(findings: list[Finding]) -> str:
     absent = [finding for finding in findings if finding.state == NOTE]
     if absent:
         why = f"{absent[0].part} {absent[0].found}; {absent[0].fix}"
-        return f"verdict: OK for the reference backend on the CPU; {why}", True
+        return f"verdict: OK for the reference backend on the CPU; {why}"
     doubtful = [finding.part for finding in findings if finding.state == WARN]
     better = f"; better look at {', '.join(doubtful)}" if doubtful else ""
-    return f"verdict: OK, CPU and GPU{better}", True
+    return f"verdict: OK, CPU and GPU{better}"
 
 
 def python_finding(version: tuple[int, ...]) -> Finding:

@@ -50,6 +50,27 @@ def test_the_verdict_names_the_first_thing_to_mend():
     assert verdict(broken) == ("verdict: not usable until b is mended: pip install b", False)
 
 
+@pytest.mark.parametrize(
+    ("part", "command"),
+    [
+        ("ray", "foxtune tune and resume"),
+        ("optuna", "searches and their reports"),
+        ("optuna-dashboard", "foxtune dashboard"),
+        ("arch", "sp500, nasdaq and foxtune report"),
+    ],
+)
+@pytest.mark.parametrize("state", [MISSING, WRONG])
+def test_a_package_that_training_does_without_stops_only_what_needs_it(part, command, state):
+    text, usable = verdict([Finding("torch", "2", OK), Finding(part, "none", state, f"pip install {part}")])
+    assert usable
+    assert text == f"verdict: OK, CPU and GPU; {command} not before pip install {part}"
+
+
+def test_a_package_that_training_needs_is_named_before_one_that_it_does_without():
+    broken = [Finding("ray", "none", MISSING, "install ray"), Finding("torch", "none", MISSING, "get torch")]
+    assert verdict(broken) == ("verdict: not usable until torch is mended: get torch", False)
+
+
 def test_a_machine_without_a_gpu_is_usable():
     text, usable = verdict([Finding("a", "1", OK), Finding("NVIDIA driver", "none", NOTE, "do this")])
     assert usable
