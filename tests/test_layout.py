@@ -82,6 +82,43 @@ def test_every_cuda_source_opens_with_a_header_comment_of_the_agreed_fields():
         assert [field for field in fields if f"\n// {field}" not in header] == [], path
 
 
+COMPILER = {"__init__", "compilation", "cubin_cache", "loader", "nvrtc", "source"}  # of trainer/kernels
+
+
+def kernels() -> list[Path]:
+    return sorted((ROOT / "cuda").glob("*.cu"))
+
+
+@pytest.mark.parametrize("source", kernels(), ids=lambda path: path.stem)
+def test_a_kernel_has_one_name_in_its_source_its_wrapper_and_its_test(source: Path):
+    name, text = source.stem, source.read_text(encoding="utf-8")
+    entries = re.findall(r'extern "C" __global__[^{;(]*?(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(', text)
+    assert entries == [name]
+    wrapper = ast.parse((ROOT / "trainer" / "kernels" / f"{name}.py").read_text(encoding="utf-8"))
+    assert name in {node.name for node in wrapper.body if isinstance(node, ast.FunctionDef)}
+    assert (ROOT / "tests" / "kernels" / f"test_{name}.py").is_file()
+    assert f"test  tests/kernels/test_{name}.py" in text
+
+
+def test_every_wrapper_has_a_kernel_of_its_name():
+    wrappers = {path.stem for path in (ROOT / "trainer" / "kernels").glob("*.py")} - COMPILER
+    assert wrappers == {path.stem for path in kernels()}
+
+
+def test_a_kernel_whose_name_a_reference_has_names_it_in_its_header():
+    references = {path.stem for path in (ROOT / "trainer" / "reference").glob("*.py")}
+    for source in kernels():
+        if source.stem in references:
+            assert f"// reference    trainer/reference/{source.stem}.py" in source.read_text(encoding="utf-8")
+
+
+def test_every_file_that_a_cuda_header_names_exists():
+    for path in sorted((ROOT / "cuda").glob("*.cu*")):
+        header = path.read_text(encoding="utf-8").split("\n\n")[0]
+        named = re.findall(r"\b(?:trainer|tests)/[\w/]+\.py", header)
+        assert [name for name in named if not (ROOT / name).is_file()] == [], path
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_is_typed(package: str):
     assert (ROOT / package / "py.typed").is_file()
