@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+from trainer.errors import CudaSetupError
 
 VARIABLE = "CUPY_CACHE_DIR"  # CuPy's own: one setting moves its kernels and ours
 ELF = b"\x7fELF"
@@ -17,7 +20,7 @@ class CubinCache:
     """Files ``<key>.cubin`` in one folder, or in a per-user temporary one while that refuses writing.
 
     A file appears under its name only when it is whole, so any number of processes may fill the same
-    folder at once: they write equal files, and the last one stays.
+    folder at once: they write equal files, and the last one stays. Threads may share a cache.
 
     Args:
         directory: The wanted folder; by default that of ``CUPY_CACHE_DIR``, else ``~/.cupy/kernel_cache``.
@@ -26,6 +29,7 @@ class CubinCache:
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory if directory is not None else default_directory()
         self._fallback: Path | None = None
+        self._choosing = threading.Lock()
 
     def find(self, key: str) -> Path | None:
         """Returns the file of ``key``, or None where there is none that can be read whole."""
@@ -46,19 +50,41 @@ class CubinCache:
             UserWarning: Once, if the wanted folder cannot be written, naming ``CUPY_CACHE_DIR``.
 
         Raises:
-            OSError: If the temporary folder refuses too.
+            CudaSetupError: If the temporary folder refuses too.
         """
         if self._fallback is None:
             try:
                 return _write(self.directory, key, cubin)
             except OSError as error:
+                folder = self._fall_back(error)
+        else:
+            folder = self._fallback
+        try:
+            return _write(folder, key, cubin)
+        except OSError as error:
+            raise self._nowhere(error) from error
+
+    def _fall_back(self, refused: OSError) -> Path:
+        """Returns the other folder; chooses it and warns once for all threads that compile."""
+        with self._choosing:
+            if self._fallback is not None:
+                return self._fallback
+            try:
                 self._fallback = user_directory()
-                warnings.warn(
-                    f"compiled kernels cannot be kept in {self.directory} ({error.strerror}), but in "
-                    f"{self._fallback}; set {VARIABLE} to a folder that can be written",
-                    stacklevel=2,
-                )
-        return _write(self._fallback, key, cubin)
+            except OSError as error:
+                raise self._nowhere(error) from error
+            warnings.warn(
+                f"compiled kernels cannot be kept in {self.directory} ({refused.strerror}), but in "
+                f"{self._fallback}; set {VARIABLE} to a folder that can be written",
+                stacklevel=3,
+            )
+            return self._fallback
+
+    def _nowhere(self, error: OSError) -> CudaSetupError:
+        return CudaSetupError(
+            f"compiled kernels can be kept neither in {self.directory} nor in a temporary folder "
+            f"({error.strerror}); set {VARIABLE} to a folder that can be written"
+        )
 
     def _folders(self) -> Iterator[Path]:
         yield self.directory

@@ -3,11 +3,14 @@
 import errno
 import os
 import tempfile
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from trainer.errors import CudaSetupError
 from trainer.kernels import cubin_cache
 from trainer.kernels.cubin_cache import CubinCache, default_directory
 
@@ -82,6 +85,45 @@ def test_a_full_disk_is_noticed_when_the_file_is_written_and_leaves_no_part(tmp_
         stored = CubinCache(wanted).store("k", CUBIN)
     assert stored.read_bytes() == CUBIN
     assert list(wanted.iterdir()) == []
+
+
+def test_threads_that_compile_at_once_warn_once_and_agree_on_the_folder(tmp_path, monkeypatch):
+    cache, waiting = CubinCache(blocked(tmp_path)), threading.Barrier(8)
+    write = cubin_cache._write
+
+    def together(folder, key, cubin):
+        if folder == cache.directory:
+            waiting.wait()  # nobody falls back before all have seen the refusal ahead
+        return write(folder, key, cubin)
+
+    monkeypatch.setattr(cubin_cache, "_write", together)
+    with pytest.warns(UserWarning, match="CUPY_CACHE_DIR") as caught, ThreadPoolExecutor(8) as threads:
+        stored = list(threads.map(lambda number: cache.store(f"k{number}", CUBIN), range(8)))
+    assert len(caught) == 1
+    assert len({path.parent for path in stored}) == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_machine_that_keeps_no_file_at_all_is_told_so_in_one_sentence(tmp_path, monkeypatch, number):
+    def full(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(cubin_cache.os, "fsync", full)
+    with (
+        pytest.warns(UserWarning, match="CUPY_CACHE_DIR"),
+        pytest.raises(CudaSetupError, match=f"neither in .* nor in .*{os.strerror(number)}.*CUPY_CACHE_DIR"),
+    ):
+        CubinCache(tmp_path / "cache").store("k", CUBIN)
+
+
+def test_no_temporary_folder_beside_a_refusing_one_is_one_sentence_too(tmp_path, monkeypatch):
+    def none(prefix):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(blocked(tmp_path)))
+    monkeypatch.setattr(tempfile, "mkdtemp", none)
+    with pytest.raises(CudaSetupError, match="No usable temporary directory found"):
+        CubinCache(tmp_path / "file" / "cache").store("k", CUBIN)
 
 
 def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path, temporary):
