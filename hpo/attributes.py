@@ -24,6 +24,7 @@ SCORE = "score"  # WalkForwardScore of the last reported epoch
 LEARNING = "learning"  # LearningReport of the last reported epoch
 MACHINE = "machine"  # host, GPU and versions of the process that trained
 REASON = "reason"  # why a trial FAILed, one line
+EPOCH_SHARPES = "epoch_sharpes"  # {epoch: {seed: [Sharpe of each fold]}}, where the pruner compares them
 FOLD_SHARPE = "fold_sharpe"  # {seed: [Sharpe of each fold]}, at the end
 TRADES = "trades"  # over all seeds and folds, at the end
 SEED_SPREAD = "seed_spread"
@@ -33,6 +34,7 @@ SECONDS = "seconds"  # training time of all epochs
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
 KILLED = "killed"
+TIMEOUT = "timeout"
 OUT_OF_MEMORY = "out of memory"
 
 
@@ -98,6 +100,23 @@ def write_epoch(
     trial.set_user_attr(SECONDS, float(trial.user_attrs.get(SECONDS, 0.0)) + seconds)
 
 
+def write_epoch_sharpes(trial: optuna.Trial, epoch: int, score: WalkForwardScore) -> None:
+    """Adds the Sharpe ratios of an epoch to those of the epochs before."""
+    known: dict[str, dict[str, list[float]]] = dict(trial.user_attrs.get(EPOCH_SHARPES, {}))
+    known[str(epoch)] = _by_seed(score)
+    trial.set_user_attr(EPOCH_SHARPES, known)
+
+
+def read_epoch_sharpes(trial: FrozenTrial, epoch: int) -> dict[tuple[int, int], float]:
+    """(seed, fold) -> annualised Sharpe ratio after ``epoch``; empty if it was not stored."""
+    stored: dict[str, dict[str, list[float]]] = trial.user_attrs.get(EPOCH_SHARPES, {})
+    return {
+        (int(seed), fold): sharpe
+        for seed, folds in stored.get(str(epoch), {}).items()
+        for fold, sharpe in enumerate(folds)
+    }
+
+
 def write_machine(trial: optuna.Trial, machine: Machine) -> None:
     """Stores where a trial runs."""
     trial.set_user_attr(
@@ -109,10 +128,7 @@ def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
     """Flattens the last score for tables and the dashboard, and marks a degenerate trial infeasible."""
     if score is None:
         return
-    by_seed: dict[str, list[float]] = {}
-    for fold in score.folds:
-        by_seed.setdefault(str(fold.seed), []).append(fold.sharpe)
-    trial.set_user_attr(FOLD_SHARPE, by_seed)
+    trial.set_user_attr(FOLD_SHARPE, _by_seed(score))
     trial.set_user_attr(TRADES, sum(fold.trades for fold in score.folds))
     trial.set_user_attr(SEED_SPREAD, score.seed_spread)
     trial.set_user_attr(STANDARD_ERROR, score.standard_error)
@@ -169,6 +185,13 @@ def best_trial(trials: list[FrozenTrial]) -> FrozenTrial | None:
     """The COMPLETE trial of the highest value that is not degenerate; the earlier one on a tie."""
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and not is_degenerate(trial)]
     return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
+
+
+def _by_seed(score: WalkForwardScore) -> dict[str, list[float]]:
+    by_seed: dict[str, list[float]] = {}
+    for fold in score.folds:
+        by_seed.setdefault(str(fold.seed), []).append(fold.sharpe)
+    return by_seed
 
 
 def _plain(value: float) -> float | None:

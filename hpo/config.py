@@ -19,6 +19,7 @@ class ResourcesConfig(Section):
 
     gpu: NonNegative | None = None  # GPUs per trial; None: 0 with backend reference on the CPU, else 1
     cpu: Count = 1  # CPU cores per trial
+    timeout: Positive | None = None  # seconds without a report that end a trial; None: no limit
 
 
 class RayConfig(Section):
@@ -30,9 +31,13 @@ class RayConfig(Section):
 class StoppingConfig(Section):
     """Early stopping of trials on the score of an epoch."""
 
-    pruner: Literal["none", "median", "hyperband"] = "median"
+    pruner: Literal["none", "median", "percentile", "hyperband", "patient", "paired"] = "median"
     grace_epochs: Count = 2  # no trial is stopped before this epoch, nor after its last one
-    startup_trials: Annotated[int, Field(ge=0)] | None = None  # median; None: min(5, max(2, trials // 2))
+    # median, percentile, patient: trials that end before any is stopped; None: min(5, max(2, trials // 2))
+    startup_trials: Annotated[int, Field(ge=0)] | None = None
+    percentile: Annotated[float, Field(gt=0, lt=100)] = 25.0  # percentile: the best that go on, percent
+    patience: Count = 3  # patient: after more epochs than these without a new best the median decides
+    level: Annotated[float, Field(gt=0, lt=0.5)] = 0.05  # paired: p value below which a trial is stopped
 
 
 class SearchConfig(Section):

@@ -16,6 +16,7 @@ from hpo.config import SearchConfig
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
 from hpo.studies import finished, requeue
+from hpo.watchdog import has_timed_out, timeout_reason
 from trainer.config import SearchSpace, TrainerConfig
 from trainer.errors import FoxtuneError
 from trainer.reports import EpochReport
@@ -161,6 +162,8 @@ class StudyLedger:
         for report in reports:
             if report.epoch not in known:
                 attributes.write_epoch(trial, report.score, report.learning, report.seconds)
+                if self._search.stopping.pruner == "paired":
+                    attributes.write_epoch_sharpes(trial, report.epoch, report.score)
                 trial.report(report.score.value, report.epoch)
                 self._watcher.epoch(trial.number, report)
         last = reports[-1]
@@ -181,6 +184,15 @@ class StudyLedger:
         """Makes a live trial FAIL; nothing happens if it is settled already."""
         if key in self._live:
             self._settle(key, TrialState.FAIL, None, reason)
+
+    def lose(self, key: str) -> None:
+        """Fails a live trial whose process died and is not retried; says so if the watchdog ended it."""
+        if key not in self._live:
+            return
+        reason = f"{attributes.KILLED}: the trial's process died, after {self._search.max_failures} retries"
+        if has_timed_out(self._directory.trial(self._live[key].number)):
+            reason = timeout_reason(self._search.resources.timeout)
+        self.fail(key, reason)
 
     def interrupt(self) -> tuple[int, ...]:
         """Puts every live trial back to WAITING and returns their numbers."""

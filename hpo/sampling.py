@@ -12,10 +12,11 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.pruners import BasePruner, HyperbandPruner, NopPruner, PatientPruner, PercentilePruner
 from optuna.samplers import BaseSampler, TPESampler
 
 from hpo.config import SearchConfig
+from hpo.paired_pruner import PairedPruner
 from trainer.config import Choice, Float, Int, Parameter, SearchSpace
 
 Value = str | int | float | bool | None
@@ -90,22 +91,37 @@ def make_sampler(search: SearchConfig, number: int) -> BaseSampler:
 def make_pruner(search: SearchConfig) -> BasePruner:
     """Builds the pruner that compares a trial's epoch scores with those of the earlier trials.
 
-    ``median`` stops a trial whose best score so far is below the median of the others at that epoch;
-    ``hyperband`` is Li et al. 2018 with epochs as the resource.
+    ``median`` stops a trial whose best score so far is below the median of the others at that epoch, and
+    ``percentile`` one that is not among the best ``percentile`` percent; ``patient`` asks the median only
+    about trials without a new best for ``patience`` epochs; ``hyperband`` is Li et al. 2018 with epochs
+    as the resource; ``paired`` is :class:`hpo.paired_pruner.PairedPruner`.
     """
     stopping = search.stopping
     epochs = search.trainer.training.epochs
     if stopping.pruner == "median":
-        startup = stopping.startup_trials
-        return MedianPruner(
-            n_startup_trials=min(5, max(2, search.trials // 2)) if startup is None else startup,
-            n_warmup_steps=stopping.grace_epochs,
-        )
+        return _percentile_pruner(search, 50.0)
+    if stopping.pruner == "percentile":
+        return _percentile_pruner(search, stopping.percentile)
+    if stopping.pruner == "patient":
+        with warnings.catch_warnings():  # marked experimental since 2021
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return PatientPruner(_percentile_pruner(search, 50.0), stopping.patience)
+    if stopping.pruner == "paired":
+        return PairedPruner(stopping.level, stopping.grace_epochs, epochs)
     if stopping.pruner == "hyperband":
         return HyperbandPruner(
             min_resource=min(stopping.grace_epochs, epochs), max_resource=epochs, reduction_factor=3
         )
     return NopPruner()
+
+
+def _percentile_pruner(search: SearchConfig, percentile: float) -> PercentilePruner:
+    startup = search.stopping.startup_trials
+    return PercentilePruner(  # at 50 it is Optuna's MedianPruner
+        percentile,
+        n_startup_trials=min(5, max(2, search.trials // 2)) if startup is None else startup,
+        n_warmup_steps=search.stopping.grace_epochs,
+    )
 
 
 def _suggest_one(trial: optuna.Trial, parameter: Parameter) -> Value:

@@ -6,7 +6,6 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from hpo.attributes import KILLED
 from hpo.config import SearchConfig
 from hpo.ledger import StudyLedger
 from hpo.run_directory import RunDirectory
@@ -51,7 +50,8 @@ class StudySearcher(Searcher):
                     config=started.config,
                     directory=self._directory.trial(started.number),
                     stop_file=self._directory.stop_file,
-                    hide_gpus=self._search.gpus_per_trial == 0,
+                    gpus=self._search.gpus_per_trial,
+                    timeout=self._search.resources.timeout,
                 )
                 return {ASSIGNMENT: assignment}
         return str(Searcher.FINISHED)
@@ -61,8 +61,7 @@ class StudySearcher(Searcher):
     ) -> None:
         """Fails a trial that no report has settled: its process died more often than it may be retried."""
         if error:
-            retries = self._search.max_failures
-            self._ledger.fail(trial_id, f"{KILLED}: the trial's process died, after {retries} retries")
+            self._ledger.lose(trial_id)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Ray snapshots its searcher; the study is the state, and nothing here can be pickled

@@ -15,8 +15,10 @@ from typing import Any, Protocol, cast
 from ray import tune
 
 from hpo.attributes import OUT_OF_MEMORY, Machine
+from hpo.pinning import pin
 from hpo.run_directory import CHECKPOINT, LOG
 from hpo.trial_process import TrialLog, describe_machine, hide_gpus
+from hpo.watchdog import TrialTimeoutError, Watchdog, has_timed_out, timeout_reason
 from trainer.config import TrainerConfig
 from trainer.errors import FoxtuneError, MemoryPlanError
 from trainer.reports import EpochReport
@@ -68,14 +70,16 @@ class Assignment:
         config: The effective configuration.
         directory: The trial's folder.
         stop_file: There when the driver wants the trial to save and stop.
-        hide_gpus: The trial has no GPU.
+        gpus: GPUs of the trial; 0 hides all of them.
+        timeout: Seconds that an epoch may take; ``None``: no limit.
     """
 
     number: int
     config: TrainerConfig
     directory: Path
     stop_file: Path
-    hide_gpus: bool
+    gpus: float
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)
@@ -129,12 +133,15 @@ class TrialTrainable(tune.Trainable):
         """
         if self._failed is not None:
             raise RuntimeError(self._failed)
+        self._watchdog.start()
         try:
             return {OUTCOME: self._advance()}
         except Exception as error:
             self._failed = reason_of(error)
             logger.error("trial %d failed: %s\n%s", self._assignment.number, error, traceback.format_exc())
             return {OUTCOME: Outcome(failure=self._failed)}
+        finally:
+            self._watchdog.stop()
 
     def cleanup(self) -> None:
         """Saves what is unfinished if the driver asks for it."""
@@ -146,9 +153,10 @@ class TrialTrainable(tune.Trainable):
 
     def _take(self, assignment: Assignment) -> None:
         self._assignment = assignment
-        if assignment.hide_gpus:
+        if assignment.gpus == 0:
             hide_gpus()
         self._log.open(assignment.directory / LOG)
+        self._watchdog = Watchdog(assignment.timeout, assignment.directory)
         logger.info("trial %d: %s", assignment.number, assignment.config.model_dump_json())
 
     def _advance(self) -> Outcome:
@@ -167,11 +175,18 @@ class TrialTrainable(tune.Trainable):
 
     def _build(self) -> SteppedTraining:
         directory = self._assignment.directory
+        if has_timed_out(directory):  # Ray has started the process again; it would hang once more
+            raise TrialTimeoutError(timeout_reason(self._assignment.timeout))
+        if self._assignment.gpus > 0:
+            from torch import cuda
+
+            logger.info("trial %d: on %s", self._assignment.number, pin(self._assignment.gpus, cuda))
         resume = (directory / CHECKPOINT).exists()
         factory = resolve_factory(self._factory)
         return factory(self._assignment.config, self._market, directory, resume=resume)
 
     def _release(self) -> None:
+        self._watchdog.close()
         if self._training is not None:
             self._training.close()
         self._training = None

@@ -128,3 +128,13 @@ class AlwaysKilled(FakeTraining):
     def trouble(self, epoch: int) -> None:
         if self.directory.name == "0000":
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Hanging(FakeTraining):
+    """The second epoch of trial 0 never ends; its process is named in a file."""
+
+    def trouble(self, epoch: int) -> None:
+        if self.directory.name == "0000" and epoch == 2:
+            with (self.directory / "processes").open("a") as processes:
+                processes.write(f"{os.getpid()}\n")
+            time.sleep(600)

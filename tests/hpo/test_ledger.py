@@ -115,6 +115,16 @@ def test_the_ledger_gives_up_after_failures_in_a_row_and_names_the_commonest_rea
     assert ledger.commonest_reason == "NaN at step 1 (2 of 3 failed trials)"
 
 
+@pytest.mark.parametrize(("mark", "reason"), [("Timeout!", "timeout: no report for 7 s"), ("", "killed: ")])
+def test_a_lost_trial_is_told_apart_as_timed_out_or_killed(make_ledger, make_search, mark, reason):
+    ledger, study = make_ledger(make_search(resources={"gpu": 0, "timeout": 7.0}))
+    started = ledger.start("a")
+    (RunDirectory.of(make_search()).trial(started.number) / "hang.txt").write_text(mark)
+    ledger.lose("a")
+    ledger.lose("a")
+    assert attributes.read_reason(study.get_trials()[0]).startswith(reason)
+
+
 def test_a_good_trial_between_failures_starts_the_count_again(make_ledger, make_search, fakes):
     ledger, _ = make_ledger(make_search(epochs=1, trials=20, max_consecutive_bad=2))
     for key in "abc":

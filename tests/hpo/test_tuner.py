@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import optuna
+import psutil
 import pytest
 from optuna.trial import TrialState
 from ray import cloudpickle
@@ -103,6 +104,17 @@ def test_a_process_that_always_dies_fails_its_trial_as_killed(search_with):
     assert (first.state.name, second.state.name) == ("FAIL", "COMPLETE")
     assert attributes.read_reason(first).startswith("killed")
     assert epochs_run(outcome, 0) == [1, 1]
+
+
+def test_a_trial_that_hangs_fails_as_timeout_its_process_is_gone_and_the_search_goes_on(search_with):
+    outcome = search_with("Hanging", epochs=2, trials=2, max_failures=1, resources={"gpu": 0, "timeout": 4.0})
+    first, second = trials_of(outcome)
+    assert (first.state.name, second.state.name) == ("FAIL", "COMPLETE")
+    assert attributes.read_reason(first).startswith("timeout: no report for 4 s")
+    (process,) = (outcome.directory.trial(0) / "processes").read_text().split()
+    assert not psutil.pid_exists(int(process))
+    assert "trouble" in (outcome.directory.trial(0) / "hang.txt").read_text()
+    assert not (outcome.directory.trial(1) / "hang.txt").exists()
 
 
 def test_a_time_budget_leaves_waiting_trials_that_resume_continues(search_with, fakes, make_search):
