@@ -22,7 +22,7 @@ from hpo.resources import Gpu, concurrency
 from hpo.run_directory import RunDirectory
 from hpo.scheduler import StudyScheduler
 from hpo.searcher import StudySearcher
-from hpo.storages import sqlite_file
+from hpo.storages import ALTERNATIVES, sqlite_file
 from hpo.studies import finished
 from hpo.submission import build_trainable, size_in_bytes
 from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory
@@ -126,7 +126,7 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
     with connected(search, job.gpus, planned, size_in_bytes(job.market)) as cluster:
         job.interruption.install()
         job.say(cluster.note)
-        _check_cluster(search, directory, cluster)
+        require_fit(search, directory, cluster)
         require_on_every_node(cluster, "runs", directory.path)
         concurrent = concurrency(search, cluster.gpus)
         if concurrent < search.concurrent:
@@ -159,7 +159,12 @@ def _name(trial: Trial) -> str:
     return f"trial-{assignment.number}-{trial.trial_id}"
 
 
-def _check_cluster(search: SearchConfig, directory: RunDirectory, cluster: Cluster) -> None:
+def require_fit(search: SearchConfig, directory: RunDirectory, cluster: Cluster) -> None:
+    """Refuses a cluster without the GPUs of one trial, and SQLite where it has several machines.
+
+    Raises:
+        ConfigError: Naming ``resources.gpu`` or ``storage``, with the alternatives.
+    """
     if cluster.gpus < search.gpus_per_trial:
         raise ConfigError(
             "resources.gpu",
@@ -170,8 +175,7 @@ def _check_cluster(search: SearchConfig, directory: RunDirectory, cluster: Clust
     if len(cluster.nodes) > 1 and file is not None:
         raise ConfigError(
             "storage",
-            f"SQLite serves one machine, but the cluster has {len(cluster.nodes)}; "
-            "give a PostgreSQL URL or journal:FILE on a shared disk",
+            f"SQLite serves one machine, but the cluster has {len(cluster.nodes)}; {ALTERNATIVES}",
         )
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import optuna
-import psutil
 import sqlalchemy
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
+from hpo.journal_file import mend_tail
 from trainer.errors import ConfigError
 
 JOURNAL = "journal:"
 LOCK_WAIT_SECONDS = 60
 NETWORK_FILE_SYSTEMS = {
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "glusterfs", "ceph",
-    "fuse.glusterfs", "fuse.sshfs", "fuse.ceph", "afs",
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "glusterfs", "ceph", "afs", "wekafs",
+    "fuse.glusterfs", "fuse.sshfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse",
+    "fuse.juicefs", "fuse.blobfuse2", "fuse.mount-s3", "mount-s3", "davfs", "pvfs2", "orangefs",
 }  # fmt: skip
+MOUNTS = Path("/proc/self/mounts")
+OCTAL = re.compile(r"\\([0-7]{3})")  # a blank in a mount point is written \040
 ALTERNATIVES = (
     "give a PostgreSQL URL (postgresql+psycopg://user@host/database) "
     "or a journal file (journal:/path/study.log)"
@@ -76,18 +80,29 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database)
 
 
-def file_system(path: Path) -> str:
-    """Returns the type of the file system that holds ``path``, e.g. ``ext4``; empty if unknown."""
-    absolute = path.absolute()
-    mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
-    holding = [mount for mount in mounts if absolute.is_relative_to(mount)]
-    return str(mounts[max(holding, key=lambda mount: len(mount.parts))]) if holding else ""
+def file_system(path: Path, mounts: Path = MOUNTS) -> str:
+    """Returns the type of the file system that holds ``path``, e.g. ``ext4``; empty if unknown.
+
+    Args:
+        path: May not exist yet; links are followed.
+        mounts: Lines of device, mount point and type, as the kernel writes them.
+    """
+    place = path.resolve()
+    found, depth = "", -1
+    for line in mounts.read_text(encoding="utf-8").splitlines() if mounts.exists() else ():
+        _, point, kind, *_ = line.split(" ")
+        mount = Path(OCTAL.sub(lambda match: chr(int(match[1], 8)), point))
+        if place.is_relative_to(mount) and len(mount.parts) >= depth:  # the later of two covers the earlier
+            found, depth = kind, len(mount.parts)
+    return found
 
 
 def _open_journal(url: str, path: Path) -> JournalStorage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(path)))
+        lock = JournalFileSymlinkLock(str(path))
+        mend_tail(path, lock)
+        return JournalStorage(JournalFileBackend(str(path), lock))
     except (OSError, ValueError) as error:  # ValueError: the file holds other text
         raise ConfigError(
             "storage",

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from hpo import storages
-from hpo.storages import open_storage, sqlite_file
+from hpo.storages import file_system, open_storage, sqlite_file
 from trainer.errors import ConfigError
 
 
@@ -16,6 +16,60 @@ def test_sqlite_is_written_ahead_and_flushed(tmp_path):
     with sqlite3.connect(file) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+def test_a_writer_waits_a_minute_for_another_ones_lock(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path}/study.db")
+    with storage.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+MOUNTS = """\
+rootfs / ext4 rw 0 0
+server:/x {}/nfs\\040disk nfs4 rw 0 0
+/dev/sdb {}/nfs\\040disk/local xfs rw 0 0
+/dev/sdc {}/covered ext4 rw 0 0
+none {}/covered fuse.sshfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("nfs disk/runs/study.db", "nfs4"),
+        ("nfs disk/local/study.db", "xfs"),
+        ("nfs disk/local/../study.db", "nfs4"),
+        ("nfs disks/study.db", "ext4"),
+        ("covered/study.db", "fuse.sshfs"),
+        ("link/study.db", "nfs4"),
+    ],
+)
+def test_the_file_system_is_that_of_the_innermost_mount_behind_all_links(tmp_path, place, kind):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(MOUNTS.replace("{}", str(tmp_path)))
+    (tmp_path / "link").symlink_to(tmp_path / "nfs disk")
+    assert file_system(tmp_path / place, mounts) == kind
+
+
+def test_without_a_table_of_mounts_the_file_system_is_unknown_and_with_it_known(tmp_path):
+    assert file_system(tmp_path, tmp_path / "nothing") == ""
+    assert file_system(tmp_path) != ""
+
+
+def test_sqlite_on_several_machines_is_refused_naming_the_alternatives(tmp_path, make_search):
+    from hpo.driver import require_fit
+    from hpo.ray_cluster import Cluster
+    from hpo.run_directory import RunDirectory
+
+    search = make_search()
+    directory = RunDirectory.of(search)
+    nodes = (("a", "1"), ("b", "2"))
+    with pytest.raises(ConfigError, match=r"SQLite.*cluster has 2.*PostgreSQL URL.*journal") as refusal:
+        require_fit(search, directory, Cluster(0.0, nodes, ""))
+    assert refusal.value.key == "storage"
+    require_fit(search, directory, Cluster(0.0, nodes[:1], ""))
+    require_fit(make_search(storage=f"journal:{tmp_path}/x.log"), directory, Cluster(0.0, nodes, ""))
 
 
 def test_sqlite_on_a_network_disk_is_refused_naming_the_alternatives(tmp_path, monkeypatch):
