@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,12 +73,19 @@ def best_lines(trial: FrozenTrial) -> str:
 
 
 def next_commands(outcome: SearchOutcome) -> str:
-    """Lists what can be typed now, as it has to be typed."""
+    """Lists what can be typed now, as it has to be typed.
+
+    A shell that does not find ``foxtune``, as after ``make demo``, is told first how to.
+    """
     runs = outcome.directory.path.parent
     place = outcome.study if runs == Path.cwd() / "runs" else f"{outcome.study} --runs {runs}"
     lines = [f"foxtune dashboard {place}", f"foxtune resume {place} --trials {_more(outcome)}"]
     if outcome.best is not None:
         lines.insert(0, f"foxtune replay {place} --best")
+    activate = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("foxtune") is None and activate.is_file():
+        inside = activate.is_relative_to(Path.cwd())
+        lines.insert(0, f". {activate.relative_to(Path.cwd()) if inside else activate}")
     return "next:\n" + "\n".join(f"  {line}" for line in lines)
 
 

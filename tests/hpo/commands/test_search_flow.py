@@ -1,6 +1,7 @@
 """What tune and resume print in the end."""
 
 import optuna
+import pytest
 
 from hpo.attributes import DEGENERATE
 from hpo.commands.search_flow import LONGEST_TABLE, best_lines, next_commands, trial_table
@@ -72,8 +73,19 @@ def test_the_best_trial_is_told_with_its_parameters():
     assert best_lines(study_of(1.25).trials[0]) == "best trial 0: wf_sharpe 1.2500\n  gamma = 0.5"
 
 
-def test_the_next_commands_can_be_typed_as_they_stand(tmp_path, monkeypatch):
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """A shell in ``tmp_path`` that finds foxtune; returns the folder in which it does."""
+    program = tmp_path / "bin" / "foxtune"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.chdir(tmp_path)
+    return program.parent
+
+
+def test_the_next_commands_can_be_typed_as_they_stand(tmp_path, shell):
     best = Best(2, 1.0, 0.3, {})
     assert next_commands(outcome(tmp_path / "runs" / "s", best)).splitlines() == [
         "next:",
@@ -83,8 +95,19 @@ def test_the_next_commands_can_be_typed_as_they_stand(tmp_path, monkeypatch):
     ]
 
 
-def test_a_study_elsewhere_is_named_with_its_folder_and_waiting_trials_are_counted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize(("prefix", "path"), [(".venv", ".venv"), ("/opt/absent", None)])
+def test_a_shell_that_does_not_find_foxtune_is_told_how_to(tmp_path, shell, monkeypatch, prefix, path):
+    (shell / "foxtune").unlink()
+    monkeypatch.setattr("sys.prefix", str(tmp_path / prefix))
+    if path is not None:
+        (tmp_path / path / "bin").mkdir(parents=True)
+        (tmp_path / path / "bin" / "activate").write_text("")
+    lines = next_commands(outcome(tmp_path / "runs" / "s", Best(2, 1.0, 0.3, {}))).splitlines()
+    told = [] if path is None else ["  . .venv/bin/activate"]
+    assert lines[: 2 + len(told)] == ["next:", *told, "  foxtune replay s --best"]
+
+
+def test_a_study_elsewhere_is_named_with_its_folder_and_waiting_trials_are_counted(tmp_path, shell):
     lines = next_commands(outcome(tmp_path / "other" / "s", waiting=2)).splitlines()
     assert lines == [
         "next:",
