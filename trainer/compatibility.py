@@ -9,6 +9,7 @@ Version2 = tuple[int, int]
 OK, WARN, MISSING, WRONG, NOTE = "ok", "warn", "missing", "wrong", "note"
 LOWEST_ARCHITECTURE = (8, 0)  # bfloat16 and TF32 products
 CUDA_13_DROPS = (7, 5)  # CUDA 13 compiles for this compute capability and later ones
+CUDA_MAJORS = (12, 13)  # foxtune has an extra for each
 CPU_ONLY = "no GPU here: use --gpus-per-trial 0"
 
 
@@ -112,8 +113,9 @@ def driver_finding(stack: CudaStack) -> Finding:
     version, name = newest
     wanted = f"update the driver to one for CUDA {_text(version)} or newer ({name} {_text(version)})"
     if version[0] > stack.driver[0]:
-        lower = f"install foxtune[cuda{stack.driver[0]}] and a torch for CUDA {stack.driver[0]}"
-        return Finding(part, found, WRONG, f"{wanted}, or {lower}")
+        if stack.driver[0] in CUDA_MAJORS:
+            wanted += f", or install foxtune[cuda{stack.driver[0]}] and a torch for CUDA {stack.driver[0]}"
+        return Finding(part, found, WRONG, wanted)
     # Within a major version the driver loads newer machine code; it refuses newer PTX, which we never load.
     return Finding(part, found, WARN, f"works within CUDA {version[0]}; better {wanted}")
 

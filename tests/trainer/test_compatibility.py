@@ -1,10 +1,13 @@
 """What the CUDA software of a machine is judged to be, from versions alone."""
 
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from trainer.compatibility import (
+    CUDA_MAJORS,
     NOTE,
     OK,
     WARN,
@@ -58,6 +61,25 @@ def test_a_driver_of_an_older_major_version_is_wrong_with_both_ways_out():
     assert (found.found, found.state) == ("CUDA 12.7", WRONG)
     assert "update the driver to one for CUDA 13.0 or newer" in found.fix
     assert "install foxtune[cuda12] and a torch for CUDA 12" in found.fix
+
+
+def test_a_driver_before_every_extra_of_foxtune_can_only_be_updated():
+    old = replace(HOPPER, driver=(11, 8), runtime=(12, 9), nvrtc=(12, 9), torch_cuda=(12, 6))
+    found = driver_finding(old)
+    assert (found.found, found.state) == ("CUDA 11.8", WRONG)
+    assert found.fix == "update the driver to one for CUDA 12.9 or newer (runtime 12.9)"
+
+
+def test_every_extra_that_a_fix_may_name_is_one_of_foxtune():
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    extras = set(declared["project"]["optional-dependencies"])
+    assert {f"cuda{major}" for major in CUDA_MAJORS} <= extras
+    stacks = [
+        replace(HOPPER, driver=driver, torch_cuda=torch_cuda)
+        for driver in (None, (11, 8), (12, 4), (13, 0), (14, 1))
+        for torch_cuda in (None, (11, 8), (12, 6), (13, 0))
+    ]
+    assert {stack.extra for stack in stacks} <= extras
 
 
 def test_a_gpu_before_sm_80_is_left_to_the_reference():
