@@ -32,8 +32,12 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path, remedy: str = "start anew with --out NEW") -> dict[str, Any]:
     """Reads a checkpoint onto the CPU.
+
+    Args:
+        path: The file.
+        remedy: What the user can do about a bad one, for the error.
 
     Raises:
         CheckpointError: If the file is missing, torn, or of another format.
@@ -47,14 +51,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
-        raise CheckpointError(
-            f"{path} is not a whole checkpoint ({reason}); start anew with --out NEW"
-        ) from error
-    if state.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path} has checkpoint format {state.get('format')}, this version reads {FORMAT}; "
-            "start anew with --out NEW"
-        )
+        raise CheckpointError(f"{path} is not a whole checkpoint ({reason}); {remedy}") from error
+    found = state.get("format") if isinstance(state, dict) else None
+    if found != FORMAT:
+        raise CheckpointError(f"{path} has checkpoint format {found}, this version reads {FORMAT}; {remedy}")
     return state
 
 

@@ -101,7 +101,7 @@ class MarketTables:
         """
         _check_windows(folds, config.environment.episode_length)
         relative = config.data.returns == "percent"
-        moves, notional = _moves(market.bars, config.data)
+        moves, notional = bar_moves(market.bars, config.data)
 
         def bar_table(kind: torch.dtype) -> BarTable:
             base = None if notional is None else torch.tensor(notional, dtype=kind, device=device)
@@ -142,7 +142,7 @@ def _check_windows(folds: Sequence[Fold], length: int) -> None:
             )
 
 
-def _moves(bars: Bars, data: DataConfig) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+def bar_moves(bars: Bars, data: DataConfig) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Returns the moves [N - 1, 4] and, under returns = difference, the notionals [N - 1]."""
     prices = np.stack([bars.open, bars.high, bars.low, bars.close], axis=1).astype(np.float64)
     close = prices[:-1, 3]

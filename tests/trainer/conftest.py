@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from trainer.folds import Fold
 from trainer.hyperparameters import Hyperparameters
 from trainer.market_environment import MarketEnvironment
 from trainer.market_tables import MarketTables
+from trainer.training import run_training
 
 CPU = torch.device("cpu")
 DAY = 86_400_000_000_000
@@ -107,5 +109,32 @@ def constant_policy() -> Callable[..., Callable[[Tensor], Tensor]]:
     def build(*indices: int) -> Callable[[Tensor], Tensor]:
         chosen = torch.tensor(indices, dtype=torch.int64)
         return lambda state: chosen.expand(*state.shape[:2], -1)
+
+    return build
+
+
+TINY = {
+    "folds": 3,
+    "trunk_widths": (8,),
+    "head_width": 4,
+    "num_atoms": 5,
+    "batch_size": 8,
+    "episodes": 2,
+    "episode_length": 16,
+    "capacity": 64,
+    "updates": 2,
+    "epochs": 1,
+    "min_folds": 1,
+}
+
+
+@pytest.fixture(scope="session")
+def train_tiny(tmp_path_factory) -> Callable[..., Path]:
+    """Trains a tiny stack for a fraction of a second; returns the folder with weights and evaluation."""
+
+    def build(market: MarketData, **overrides: object) -> Path:
+        directory = tmp_path_factory.mktemp("tiny")
+        run_training(TrainerConfig().with_overrides({**TINY, **overrides}), market, directory)
+        return directory
 
     return build

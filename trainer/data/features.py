@@ -55,6 +55,7 @@ Floats = NDArray[np.float64]
 Column = tuple[str, Floats]
 
 FEATURE_VERSION = 1  # part of the data hash; raise it with any change of a formula
+WARM_UP = 128  # bars before the first whose windows are all full
 RETURN_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 TREND_WINDOWS = (4, 8, 16, 32, 64, 128)
 FEATURE_NAMES: tuple[str, ...] = (

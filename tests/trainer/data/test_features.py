@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trainer.data import features as module
 from trainer.data.bars import Bars, Findings
-from trainer.data.features import FEATURE_NAMES, build_features, volume_ratio
+from trainer.data.features import FEATURE_NAMES, WARM_UP, build_features, volume_ratio
 
 HOUR = 3600 * 10**9
 FOUND = Findings("made", "made", "hours", "UTC")
@@ -113,3 +113,19 @@ def test_negative_prices_have_finite_and_moving_features():
     assert np.isfinite(table).all()
     moving = {name for name, spread in zip(FEATURE_NAMES, table.std(axis=0), strict=True) if spread > 0}
     assert set(FEATURE_NAMES) - moving == {"gap"}  # these bars open at the last close
+
+
+@pytest.mark.parametrize("returns", ["percent", "difference"])
+@pytest.mark.parametrize("cut", [1, 37])
+def test_after_the_warm_up_no_feature_depends_on_older_bars(returns, cut):
+    bars = random_bars(WARM_UP + cut + 50, 3, returns)
+    later = replace(
+        bars,
+        **{
+            name: getattr(bars, name)[cut:]
+            for name in ("timestamp", "open", "high", "low", "close", "volume")
+        },
+    )
+    whole, short = build_features(bars)[cut:], build_features(later)
+    assert np.array_equal(short[WARM_UP:], whole[WARM_UP:])
+    assert not np.array_equal(short[WARM_UP - 1], whole[WARM_UP - 1])
