@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from hpo.pinning import pin
 from trainer.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -70,3 +76,46 @@ def test_another_number_of_devices_is_refused_naming_key_variable_and_fix(monkey
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-x")
     with pytest.raises(ConfigError, match=message):
         pin(gpus, cuda)
+
+
+PRESET = """
+import os, ray
+from hpo.config import SearchConfig
+from hpo.ray_cluster import connected
+from hpo.resources import parse_listing, select_visible
+from hpo.trial_process import hide_gpus
+
+LISTING = '''GPU 0: A (UUID: GPU-1111-aaaa)
+GPU 1: B (UUID: GPU-6666-bbbb)
+  MIG 1g  Device 0: (UUID: MIG-377e1111-dddd)
+'''
+
+class Worker:
+    def visible(self):
+        return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+    def visible_after_hiding(self):
+        hide_gpus()
+        return self.visible()
+
+gpus = select_visible(parse_listing(LISTING, {}), os.environ["CUDA_VISIBLE_DEVICES"])
+with connected(SearchConfig(concurrent=3), gpus, 3, 0):
+    worker = ray.remote(Worker)
+    pinned = [worker.options(num_gpus=1, num_cpus=1).remote() for _ in gpus]
+    hiding = worker.options(num_cpus=1).remote()
+    print(sorted(ray.get([each.visible.remote() for each in pinned])))
+    print(repr(ray.get(hiding.visible_after_hiding.remote())))
+"""
+
+
+def test_ray_gives_each_trial_one_entry_of_a_preset_list_of_uuids_and_slices():
+    """No GPU is needed: Ray hands out names, and none of them may be taken for a number."""
+    environment = {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "GPU-6666,MIG-377e1111-dddd",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PRESET], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["['GPU-6666', 'MIG-377e1111-dddd']", "''"], done.stderr
