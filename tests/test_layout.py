@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("hpo", "trainer", "search_spaces")
 FORBIDDEN_NAMES = re.compile(r"utils?|helpers?|managers?|misc|common|.*_v\d+|.*2")
 LONGEST_FILE = 300
+LONGEST_FUNCTION = 60
 
 
 def sources(package: str) -> list[Path]:
@@ -137,6 +138,16 @@ def test_no_source_file_is_longer_than_three_hundred_lines():
         for path in sources(package)
     }
     assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_function_of_the_trainer_is_longer_than_sixty_lines():
+    lengths = {
+        f"{path.relative_to(ROOT)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in sources("trainer")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
 
 def test_every_reference_kernel_has_a_test_of_its_name():

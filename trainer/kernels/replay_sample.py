@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from trainer.fused.step_buffers import StepBuffers
 from trainer.hyperparameters import Hyperparameters
@@ -36,12 +37,7 @@ def replay_sample(
         buffers: Written; ``largest_weight`` is raised from 0.
     """
     shape = SampleShape.of(buffers.members, buffers.batch_size, inputs.sums)
-    absent = rings.prefix  # an address that a kernel without table columns never reads
-    features, center, scale = (
-        (absent, absent, absent) if table is None else (table.features, table.center, table.inverse_scale)
-    )
-    aligned = _aligned(layout, table)
-    _kernel(layout, buffers.state.dtype, aligned).launch(
+    _kernel(layout, buffers.state.dtype, _aligned(layout, table)).launch(
         shape.grid,
         THREADS,
         inputs.priority,
@@ -60,10 +56,7 @@ def replay_sample(
         rings.terminated,
         rings.episode_start,
         rings.episode_stop,
-        features,
-        center,
-        scale,
-        np.float32(0.0 if table is None else table.limit),
+        *_table_arguments(table, rings.prefix),
         hyper.her_size,
         hyper.her_strategy,
         hyper.her_future_offset,
@@ -83,6 +76,13 @@ def replay_sample(
         np.int32(shape.rows_per_block),
         shared_bytes=shape.shared_bytes,
     )
+
+
+def _table_arguments(table: FeatureTable | None, absent: Tensor) -> tuple[Tensor | np.float32, ...]:
+    """The table and its limit; a kernel without table columns never reads the address given instead."""
+    if table is None:
+        return absent, absent, absent, np.float32(0.0)
+    return table.features, table.center, table.inverse_scale, np.float32(table.limit)
 
 
 def _aligned(layout: StateLayout, table: FeatureTable | None) -> bool:
