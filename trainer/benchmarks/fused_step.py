@@ -26,7 +26,6 @@ GOAL_DIM, AGENT_DIM = 1, 6
 PREFIX = 2 * GOAL_DIM + AGENT_DIM
 FEATURES = shapes.STATE_DIM - PREFIX
 BARS = 10_000
-STEPS_PER_REPLAY = 4
 
 
 def configuration(shape: shapes.Shape, precision: str) -> TrainerConfig:
@@ -92,15 +91,15 @@ class FusedStep:
 
 
 def measure(shape: shapes.Shape, precision: str) -> float:
-    """Median microseconds of one step, replayed from a graph of several."""
-    stack = FusedStep(shape, precision)
+    """Median microseconds of one step, replayed from a graph of as many as a training's."""
+    stack, count = FusedStep(shape, precision), TrainerConfig().training.steps_per_replay
 
     def steps() -> None:
-        for _ in range(STEPS_PER_REPLAY):
+        for _ in range(count):
             stack.step()
 
     graph = GraphedCallable(steps, lambda: None)
-    return microseconds(graph.replay) / STEPS_PER_REPLAY
+    return microseconds(graph.replay) / count
 
 
 def table(peers: dict[PeerKey, float]) -> str:
