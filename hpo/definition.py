@@ -22,6 +22,8 @@ RUNTIME_KEYS = {
     "training.device",
     "training.threads",
     "training.check_finite",
+    "training.cuda_graph",
+    "training.steps_per_replay",
     "training.checkpoint_seconds",
 }
 KINDS: dict[str, type[Parameter]] = {"float": Float, "int": Int, "choice": Choice}

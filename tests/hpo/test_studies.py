@@ -68,7 +68,8 @@ def test_another_list_of_choices_is_refused_with_a_table(make_search, space):
 def test_other_data_and_another_fixed_key_are_refused_but_a_runtime_key_is_not(make_search, space):
     search = make_search()
     old = StudyDefinition.of(search, space, "a" * 64)
-    faster = search.model_copy(update={"trainer": search.trainer.with_overrides({"threads": 4})})
+    runtime = {"threads": 4, "cuda_graph": False, "steps_per_replay": 64, "check_finite": True}
+    faster = search.model_copy(update={"trainer": search.trainer.with_overrides(runtime)})
     costlier = search.model_copy(update={"trainer": search.trainer.with_overrides({"fee_bp": 3.0})})
     assert differences(old, StudyDefinition.of(faster, space, "a" * 64)) == ()
     (data,) = differences(old, StudyDefinition.of(search, space, "b" * 64))
