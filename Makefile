@@ -1,7 +1,7 @@
 # Every target makes .venv and installs what it needs, at most once; a change of pyproject.toml or
-# constraints.txt installs again. PYTHON=python3.12 picks another interpreter, CUDA=cuda13 another CuPy.
+# constraints.txt installs again. PYTHON=python3.12 picks another interpreter, CUDA=cuda12 the CuPy of CUDA 12.
 PYTHON ?= python3
-CUDA ?= cuda12
+CUDA ?= cuda13
 PYTEST_WORKERS ?= 2
 
 BIN := .venv/bin

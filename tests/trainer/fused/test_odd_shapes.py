@@ -43,12 +43,12 @@ class GuardedMemory(TorchFunctionMode):
         return made
 
     def _moved(self, made: Tensor) -> Tensor:
-        with torch._C.DisableTorchFunction():
-            size = made.numel() * made.element_size()
-            storage = torch.full((size + 2 * GUARD_BYTES,), GUARD_WORD, dtype=torch.uint8, device=made.device)
-            self._storages.append(storage)
-            inside = storage[GUARD_BYTES : GUARD_BYTES + size].view(made.dtype).view(made.shape)
-            return inside.copy_(made)
+        # torch has switched this mode off in here, so the storage itself is not guarded again
+        size = made.numel() * made.element_size()
+        storage = torch.full((size + 2 * GUARD_BYTES,), GUARD_WORD, dtype=torch.uint8, device=made.device)
+        self._storages.append(storage)
+        inside = storage[GUARD_BYTES : GUARD_BYTES + size].view(made.dtype).view(made.shape)
+        return inside.copy_(made)
 
     @property
     def count(self) -> int:
