@@ -43,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"foxtune: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
-    except KeyboardInterrupt:
-        if debug:
+    except (KeyboardInterrupt, ImportError) as error:
+        if debug or not _is_interrupt(error):
             raise
         print("foxtune: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -52,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone; the interpreter's own flush at exit would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    # An extension module that ctrl-C stops while it is being imported reports an ImportError.
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 class _Parser(argparse.ArgumentParser):

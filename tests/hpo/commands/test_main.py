@@ -60,14 +60,38 @@ def test_debug_before_or_after_the_command_lets_the_error_through(argv):
         main(argv)
 
 
+def stopping(run):
+    return Command("stop", "is interrupted", lambda parser: None, run)
+
+
 def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
     def interrupted(arguments, context):
         raise KeyboardInterrupt
 
-    stopping = Command("stop", "is interrupted", lambda parser: None, interrupted)
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping,))
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 130
     assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_an_interrupt_while_an_extension_is_imported_ends_in_the_same_way(monkeypatch, capsys):
+    def interrupted(arguments, context):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    assert main(["stop"]) == 130
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_an_import_that_fails_for_another_reason_is_not_taken_for_an_interrupt(monkeypatch):
+    def broken(arguments, context):
+        raise ImportError("no module named nothing")
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(broken),))
+    with pytest.raises(ImportError, match="nothing"):
+        main(["stop"])
 
 
 def test_an_abbreviated_flag_is_refused(capsys):
