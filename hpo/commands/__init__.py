@@ -6,9 +6,13 @@ from hpo.commands.command import Command
 from hpo.commands.config import COMMAND as CONFIG
 from hpo.commands.dashboard import COMMAND as DASHBOARD
 from hpo.commands.doctor import COMMAND as DOCTOR
+from hpo.commands.export import COMMAND as EXPORT
+from hpo.commands.holdout import COMMAND as HOLDOUT
 from hpo.commands.replay import COMMAND as REPLAY
+from hpo.commands.replicate import COMMAND as REPLICATE
 from hpo.commands.report import COMMAND as REPORT
 from hpo.commands.resume import COMMAND as RESUME
+from hpo.commands.signal import COMMAND as SIGNAL
 from hpo.commands.spaces import COMMAND as SPACES
 from hpo.commands.train import COMMAND as TRAIN
 from hpo.commands.tune import COMMAND as TUNE
@@ -19,6 +23,10 @@ COMMANDS: tuple[Command, ...] = (
     TRAIN,
     REPLAY,
     REPORT,
+    REPLICATE,
+    HOLDOUT,
+    EXPORT,
+    SIGNAL,
     DASHBOARD,
     SPACES,
     CONFIG,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
-from hpo.commands.study_flags import add_study_arguments
+from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
 from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_study_arguments(parser)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--best", action="store_true", help="the best trial (default)")
-    which.add_argument("--number", type=int, metavar="N", help="this trial")
+    add_trial_arguments(parser)
     parser.add_argument("--data", metavar="PATH", help="where the data lies now; its hash must be the same")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="run directory (default: in the study's folder)"

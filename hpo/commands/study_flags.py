@@ -16,6 +16,13 @@ def add_study_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--runs", default="runs", metavar="DIR", help="folder of the studies (default: runs)")
 
 
+def add_trial_arguments(parser: ArgumentParser) -> None:
+    """Declares ``--best`` and ``--number``, which of a study's trials is meant."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--best", action="store_true", help="the best trial (default)")
+    which.add_argument("--number", type=int, metavar="N", help="this trial")
+
+
 def study_name(arguments: Namespace) -> str:
     """Returns the study's name.
 

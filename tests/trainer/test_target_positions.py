@@ -95,6 +95,16 @@ def test_the_newest_bar_alone_gets_a_signal_from_flat(policy, market):
     assert targets.time.tolist() == [market.bars.timestamp[499]]
 
 
+def test_market_orders_fill_as_in_training_whatever_the_new_source_would_do(market, train_tiny):
+    closing = replace(market, default_fill="next_close")
+    policy = read_policy(train_tiny(closing) / WEIGHTS)
+    assert policy.fill == "next_close"
+    ours, theirs = (policy.walk(each, 200, 300).evaluation.members[0].returns for each in (market, closing))
+    opening = replace(policy, fill="next_open").walk(market, 200, 300).evaluation.members[0].returns
+    assert np.array_equal(ours, theirs)
+    assert not np.array_equal(ours, opening)
+
+
 def test_other_features_are_refused(policy, market):
     other = replace(market, feature_names=("a", "b", "c"))
     with pytest.raises(

@@ -4,54 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hpo import attributes
-from hpo.commands.config_flags import TRAINING_FLAGS, add_flags, effective_from
-from hpo.config import SearchConfig
-from hpo.definition import StudyDefinition
-from hpo.run_directory import RunDirectory
-from hpo.storages import open_storage
-from hpo.studies import create
-from search_spaces import packaged
-from trainer.data.market import load_market
-from trainer.training import run_training
-
-
-@pytest.fixture
-def study(run, small, tmp_path):
-    """A study "s" in runs/: trial 0 as trained, trial 1 with another last score, trial 2 that failed."""
-    from argparse import ArgumentParser
-
-    parser = ArgumentParser()
-    add_flags(parser, TRAINING_FLAGS)
-    words = (*small, "--gpus-per-trial", "0")
-    config = effective_from(parser.parse_args(words), TRAINING_FLAGS).config
-    search = config.model_copy(update={"study": "s", "trials": 3})
-    space = packaged()["iql_her"]
-    market = load_market(search.trainer)
-    directory = RunDirectory.of(search)
-    storage = open_storage(directory.storage_url(search))
-    made = create(storage, "s", StudyDefinition.of(search, space, market.data_hash), directory)
-    directory.write_search(search)
-    data = attributes.DataRecord.of(market, search.trainer.data.path)
-    result = run_training(search.trial_trainer, market, tmp_path / "trained")
-    for falsified in (0.0, 1.0):
-        add_trial(made, search, data, result, falsified)
-    failed = made.ask()
-    attributes.write_start(failed, search.trial_trainer, data)
-    made.tell(failed, state=attributes.TrialState.FAIL)
-    return made
-
-
-def add_trial(study, search: SearchConfig, data, result, falsified):
-    trial = study.ask()
-    trial.suggest_float("gamma", 0.9, 0.99)
-    attributes.write_start(trial, search.trial_trainer, data)
-    for report in result.reports:
-        attributes.write_epoch(trial, report.score, report.learning, report.seconds)
-        trial.report(report.score.value - falsified, report.epoch)
-    attributes.write_end(trial, result.score)
-    study.tell(trial, result.score.value - falsified)
-
 
 def test_the_trial_that_was_recorded_is_repeated_bit_for_bit(run, study):
     code, out, err = run("replay", "--study", "s", "--number", "0")
