@@ -15,6 +15,10 @@ from trainer.errors import ConfigError, FoxtuneError
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
+    from hpo.resources import Gpu
+    from trainer.backend import Backend
+    from trainer.config import TrainerConfig
+    from trainer.data.market import MarketData
 
 FLAGS = (*TRAINING_FLAGS, *DEBUGGING_FLAGS)
 RUNS = Path("runs") / "train"
@@ -73,11 +77,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     if gpus:  # without one the device line has said it all
         print(backend.note)
     if arguments.dry_run:
-        from hpo.commands.training_plan import memory_lines, plan
-
-        print(plan(config, market))
-        gpu = gpus[0] if gpus and backend.device.type == "cuda" else None
-        print(memory_lines(config, market, backend.name, gpu))
+        _print_plan(config, market, backend, gpus)
         return 0
     require_writable(directory)
     if not arguments.resume:
@@ -111,6 +111,14 @@ def _run(arguments: Namespace, context: Context) -> int:
     more = config.training.epochs + 2
     print(f"longer:  foxtune train --resume --out {directory} --epochs {more}")
     return 0
+
+
+def _print_plan(config: TrainerConfig, market: MarketData, backend: Backend, gpus: tuple[Gpu, ...]) -> None:
+    from hpo.commands.training_plan import memory_lines, plan
+
+    print(plan(config, market))
+    gpu = gpus[0] if gpus and backend.device.type == "cuda" else None
+    print(memory_lines(config, market, backend.name, gpu))
 
 
 def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
