@@ -97,7 +97,7 @@ def test_the_newest_bar_alone_gets_a_signal_from_flat(policy, market):
 
 def test_market_orders_fill_as_in_training_whatever_the_new_source_would_do(market, train_tiny):
     closing = replace(market, default_fill="next_close")
-    policy = read_policy(train_tiny(closing) / WEIGHTS)
+    policy = read_policy(train_tiny(closing, actions_per_branch=(5,)) / WEIGHTS)
     assert policy.fill == "next_close"
     ours, theirs = (policy.walk(each, 200, 300).evaluation.members[0].returns for each in (market, closing))
     opening = replace(policy, fill="next_open").walk(market, 200, 300).evaluation.members[0].returns
