@@ -108,8 +108,7 @@ def _run(arguments: Namespace, context: Context) -> int:
             raise
         raise shortage from error
     print(f"\n{closing(result.score)}")
-    more = config.training.epochs + 2
-    print(f"longer:  foxtune train --resume --out {directory} --epochs {more}")
+    print(f"longer:  foxtune train --resume --out {directory} --epochs {config.training.epochs + 2}")
     return 0
 
 
