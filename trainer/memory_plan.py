@@ -107,10 +107,10 @@ def require_fit(plan: MemoryPlan, free: int, where: str, advice: str) -> None:
 def items_of(owner: Any, group: str, labels: Labels = ()) -> list[Item]:
     """Lists the tensors that an object holds, directly or through objects of this project.
 
-    A view of a tensor that was counted before costs nothing.
+    A view of a tensor that was counted before costs nothing, and neither does a tensor on the host.
 
     Args:
-        owner: On the meta device, so that nothing was allocated.
+        owner: Its device tensors are on the meta device, so that nothing was allocated.
         group: Of tensors outside every labelled class.
         labels: Classes whose tensors form a group of their own.
     """
@@ -120,7 +120,7 @@ def items_of(owner: Any, group: str, labels: Labels = ()) -> list[Item]:
 def _walk(value: Any, group: str, name: str, labels: Labels, seen: set[int]) -> Iterator[Item]:
     if isinstance(value, Tensor):
         storage = value.untyped_storage()
-        if storage._cdata not in seen:
+        if value.device.type == META.type and storage._cdata not in seen:
             seen.add(storage._cdata)
             yield Item(group, name.strip("_"), tuple(value.shape), storage.nbytes())
         return
