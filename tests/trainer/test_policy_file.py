@@ -24,7 +24,7 @@ def test_the_last_folds_model_of_every_seed_is_taken_with_its_scaler(weights):
     assert torch.equal(policy.center, state["scaler"]["center"][[2, 5]])
     assert torch.equal(policy.inverse_scale, state["scaler"]["inverse_scale"][[2, 5]])
     assert torch.equal(policy.sigma, state["sigma"][[2, 5]])
-    assert policy.sigma.dtype == torch.float64
+    assert state["sigma"].dtype == policy.sigma.dtype == torch.float64
 
 
 def test_an_export_read_back_is_the_policy(weights, tmp_path):
