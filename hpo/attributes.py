@@ -148,15 +148,6 @@ def read_score(trial: FrozenTrial | optuna.Trial) -> WalkForwardScore | None:
     return None if plain is None else WalkForwardScore.from_dict(plain)
 
 
-def read_learning(trial: FrozenTrial) -> LearningReport | None:
-    """The learning means of the last reported epoch."""
-    plain: dict[str, Any] | None = trial.user_attrs.get(LEARNING)
-    if plain is None:
-        return None
-    restored: dict[str, Any] = {key: math.nan if value is None else value for key, value in plain.items()}
-    return LearningReport(**restored)
-
-
 def read_machine(trial: FrozenTrial) -> Machine | None:
     """Where a trial ran; ``None`` if it never reported."""
     plain: dict[str, Any] | None = trial.user_attrs.get(MACHINE)
@@ -174,11 +165,6 @@ def read_reason(trial: FrozenTrial) -> str | None:
 def is_degenerate(trial: FrozenTrial) -> bool:
     """Whether a trial's score is the -10 of a degenerate seed."""
     return bool(trial.user_attrs.get(DEGENERATE))
-
-
-def is_copied(trial: FrozenTrial) -> bool:
-    """Whether a trial was copied from another study."""
-    return FORKED_FROM in trial.user_attrs
 
 
 def best_trial(trials: list[FrozenTrial]) -> FrozenTrial | None:
