@@ -15,7 +15,7 @@ from hpo.attributes import DataRecord, best_trial
 from hpo.config import SearchConfig
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
-from hpo.outcome import Ended, SearchOutcome, summarise
+from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.progress import SearchProgress
 from hpo.ray_cluster import Cluster, connected, require_on_every_node
 from hpo.resources import Gpu, concurrency
@@ -26,7 +26,6 @@ from hpo.storages import ALTERNATIVES, sqlite_file
 from hpo.studies import finished
 from hpo.submission import build_trainable, size_in_bytes
 from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory
-from hpo.tuner import Say
 from trainer.config import SearchSpace
 from trainer.data.market import MarketData
 from trainer.errors import ConfigError

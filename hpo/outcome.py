@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import optuna
@@ -10,6 +11,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpo.attributes import best_trial, read_score
 from hpo.run_directory import RunDirectory
+
+Say = Callable[[str], None]  # prints a line for the user
 
 
 class Ended(enum.Enum):

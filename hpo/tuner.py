@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from optuna.storages import BaseStorage
 from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
-from hpo.outcome import Ended, SearchOutcome, summarise
+from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.storages import open_storage
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from trainer.data.market import MarketData
 
 TRAINING = "trainer.training:Training"
-Say = Callable[[str], None]
 
 
 def tune(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.data.bars import GAP_STEPS, Bars
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.data.timestamps import written
 from trainer.folds import Split
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bars import Bars, Findings, Returns
 from trainer.data.calendar import periods_per_year
-from trainer.data.market import MarketData, content_hash
+from trainer.data.market_data import MarketData, content_hash
 from trainer.errors import ConfigError
 
 Floats = NDArray[np.float64]
