@@ -129,9 +129,12 @@ def study_url(runs: str, study: str, storage: str | None = None) -> str:
 
 def with_absolute_paths(search: SearchConfig) -> SearchConfig:
     """Makes ``runs`` and a data file's path absolute: trials run in other folders."""
+    from trainer.data.sources import is_named
+
     data = search.trainer.data
     path = Path(data.path).expanduser()
-    data = data.model_copy(update={"path": str(path.absolute()) if path.is_file() else data.path})
+    if path.is_file() and not is_named(data.path):
+        data = data.model_copy(update={"path": str(path.absolute())})
     trainer = search.trainer.model_copy(update={"data": data})
     runs = str(Path(search.runs).expanduser().absolute())
     return search.model_copy(update={"trainer": trainer, "runs": runs})

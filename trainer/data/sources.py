@@ -5,9 +5,15 @@ from __future__ import annotations
 from trainer.config import DataConfig
 from trainer.data.arch_source import INDEX_NAMES, load_index
 from trainer.data.bars import Bars
+from trainer.data.synthetic import is_synthetic
 from trainer.errors import ConfigError
 
 FILE_KEYS = ("tz", "timestamp_unit", "date_format", "delimiter", "decimal", "repair", "allow_jumps")
+
+
+def is_named(path: str) -> bool:
+    """Whether ``data.path`` is the name of a market rather than a file; a name wins over a file."""
+    return path in INDEX_NAMES or is_synthetic(path)
 
 
 def load_bars(config: DataConfig) -> Bars:
