@@ -159,7 +159,10 @@ def _deviation(returns: NDArray[np.float64]) -> float:
 def _feature_table(
     market: MarketData, folds: Sequence[Fold], dtype: torch.dtype, device: torch.device
 ) -> FeatureTable:
-    scalers = [fit_scaler(market.features, fold.train_start, fold.train_stop) for fold in folds]
+    fitted = {
+        fold: fit_scaler(market.features, fold.train_start, fold.train_stop) for fold in dict.fromkeys(folds)
+    }
+    scalers = [fitted[fold] for fold in folds]  # seeds share the scaler of their fold
     return FeatureTable(
         features=torch.tensor(market.features, dtype=dtype, device=device),
         center=torch.tensor(np.stack([each.center for each in scalers]), dtype=dtype, device=device),
