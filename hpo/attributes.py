@@ -26,10 +26,14 @@ MACHINE = "machine"  # host, GPU and versions of the process that trained
 REASON = "reason"  # why a trial FAILed, one line
 EPOCH_SHARPES = "epoch_sharpes"  # {epoch: {seed: [Sharpe of each fold]}}, where the pruner compares them
 FOLD_SHARPE = "fold_sharpe"  # {seed: [Sharpe of each fold]}, at the end
+SEED_SHARPE = "seed_sharpe"  # {seed: Sharpe over all folds}, at the end
 TRADES = "trades"  # over all seeds and folds, at the end
 SEED_SPREAD = "seed_spread"
 STANDARD_ERROR = "standard_error"
 DEGENERATE = "degenerate"  # reasons, at the end; empty if fine
+VIOLATION = "violation"  # value of the constraint that the dashboard leaves out: above 0 is infeasible
+NODE = "node"  # host of MACHINE, as a column that the dashboard sorts by; likewise GPU
+GPU = "gpu"
 SECONDS = "seconds"  # training time of all epochs
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
@@ -122,6 +126,8 @@ def write_machine(trial: optuna.Trial, machine: Machine) -> None:
     trial.set_user_attr(
         MACHINE, {"host": machine.host, "gpu": machine.gpu, "versions": dict(machine.versions)}
     )
+    trial.set_user_attr(NODE, machine.host)
+    trial.set_user_attr(GPU, machine.gpu)
 
 
 def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
@@ -129,11 +135,14 @@ def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
     if score is None:
         return
     trial.set_user_attr(FOLD_SHARPE, _by_seed(score))
+    trial.set_user_attr(SEED_SHARPE, {str(seed): sharpe for seed, sharpe in score.per_seed})
     trial.set_user_attr(TRADES, sum(fold.trades for fold in score.folds))
     trial.set_user_attr(SEED_SPREAD, score.seed_spread)
     trial.set_user_attr(STANDARD_ERROR, score.standard_error)
     trial.set_user_attr(DEGENERATE, list(score.degenerate))
-    trial.set_constraint(DEGENERATE, 1.0 if score.degenerate else -1.0)
+    violation = 1.0 if score.degenerate else -1.0
+    trial.set_constraint(DEGENERATE, violation)
+    trial.set_user_attr(VIOLATION, violation)
 
 
 def read_config(trial: FrozenTrial) -> TrainerConfig | None:

@@ -56,6 +56,7 @@ def test_a_complete_trials_value_is_its_last_epochs_score_not_its_best(make_ledg
     assert (trial.state, trial.value) == (TrialState.COMPLETE, 0.3)
     assert trial.intermediate_values == {1: 0.9, 2: 0.7, 3: 0.3}
     assert trial.user_attrs["fold_sharpe"] == {"0": [0.3, 0.3, 0.3]}
+    assert trial.user_attrs["seed_sharpe"] == {"0": 0.3}
     assert trial.user_attrs["trades"] == 5 + 6 + 7
     assert trial.user_attrs["data_hash"] == "d"
     assert trial.user_attrs["data"] == asdict(DATA)
@@ -166,7 +167,17 @@ def test_a_degenerate_trial_is_complete_infeasible_and_never_the_best(make_ledge
     first, second = study.get_trials()
     assert (first.state, first.value) == (TrialState.COMPLETE, -10.0)
     assert first.constraints["degenerate"] > 0 >= second.constraints["degenerate"]
+    assert [each.user_attrs["violation"] for each in (first, second)] == [1.0, -1.0]
     assert attributes.best_trial(study.get_trials()).number == 1
+
+
+def test_node_and_gpu_of_a_trial_stand_in_columns_of_their_own(make_ledger):
+    ledger, study = make_ledger()
+    ledger.start("a")
+    ledger.describe("a", attributes.Machine("node7", "NVIDIA H200 GPU-1", (("torch", "2.13"),)))
+    (trial,) = study.get_trials()
+    assert (trial.user_attrs["node"], trial.user_attrs["gpu"]) == ("node7", "NVIDIA H200 GPU-1")
+    assert attributes.read_machine(trial).versions == (("torch", "2.13"),)
 
 
 def test_an_illegal_combination_fails_its_trial_alone(make_ledger, make_search):
