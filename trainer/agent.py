@@ -74,19 +74,35 @@ class Agent:
         members = self._members = keys.shape[0]
         self._updates = torch.zeros((), dtype=torch.int64, device=device)
         self._q = QNetwork(config.agent, layout, members, dtype, device)
-        number = self._q.block.initialise(slice(None), self._keys, 0)
         self._q_optimiser = Optimiser(self._q.block, hyper)
         self.guard = FiniteGuard(members, device)
         if self._use_iql:
             self._value = ValueNetwork(config.agent, layout, 2 * members, dtype, device)
-            number = self._value.block.initialise(slice(0, members), self._keys, number)
-            self._value.block.initialise(slice(members, None), self._keys, number)
             self._value_optimiser = Optimiser(self._value.block, hyper)
             self._target_value = ValueNetwork(config.agent, layout, members, dtype, device)
-            self._target_value.block.value.copy_(self._value.block.value[:members])
         else:
             self._target_q = QNetwork(config.agent, layout, members, dtype, device)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        """Draws the weights; slow copies equal what they follow."""
+        number = self._q.block.initialise(slice(None), self._keys, 0)
+        if self._use_iql:
+            high, low = slice(0, self._members), slice(self._members, None)
+            number = self._value.block.initialise(high, self._keys, number)
+            self._value.block.initialise(low, self._keys, number)
+            self._target_value.block.value.copy_(self._value.block.value[high])
+        else:
             self._target_q.block.value.copy_(self._q.block.value)
+
+    def reset(self) -> None:
+        """Becomes, in place, a new agent of the keys and hyperparameters that its tensors hold now."""
+        self._updates.zero_()
+        self._q_optimiser.reset()
+        if self._use_iql:
+            self._value_optimiser.reset()
+        self.guard.reset()
+        self._initialise()
 
     @torch.no_grad()
     def act(self, state: Tensor, step: Tensor) -> Tensor:

@@ -79,6 +79,10 @@ class Environment(ABC):
         """
         return 0.0, 0.0
 
+    def reset(self) -> None:
+        """Goes back to step 0, in place; keys and hyperparameters are read anew by ``begin_lanes``."""
+        self.steps.zero_()
+
     def state_dict(self) -> dict[str, Tensor]:
         """What the next ``begin_lanes`` depends on; lanes themselves never outlive a collection."""
         return {"steps": self.steps.clone()}

@@ -28,6 +28,12 @@ class FiniteGuard:
         self.first_step = torch.full_like(self.skipped, NEVER)
         self.first_quantity = torch.full_like(self.skipped, NEVER)
 
+    def reset(self) -> None:
+        """Forgets every skipped step, in place."""
+        self.skipped.zero_()
+        self.first_step.fill_(NEVER)
+        self.first_quantity.fill_(NEVER)
+
     def judge(self, quantities: tuple[Tensor, ...], step: Tensor) -> Tensor:
         """Records one gradient step.
 

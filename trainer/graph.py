@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class GraphedCallable:
         self._function = function
         self._graph: torch.cuda.CUDAGraph | None = None
         if enabled:
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side = _warm_up_stream(torch.cuda.current_device())
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 with gathering():  # a cold start compiles all kernels at once
@@ -54,6 +55,12 @@ class GraphedCallable:
             self._function()
         else:
             self._graph.replay()
+
+
+@functools.cache
+def _warm_up_stream(device: int) -> torch.cuda.Stream:
+    # One per process: cuBLAS keeps a workspace for every stream it has ever worked on.
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

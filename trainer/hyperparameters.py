@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Annotated, Any, get_args, get_type_hints
 
 import torch
 from torch import Tensor
@@ -15,34 +18,94 @@ STRATEGIES = ("final", "future", "episode", "random")
 BASIS_POINT = 1e-4
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an array's values come from.
+
+    Attributes:
+        keys: ``section.name`` of the configuration keys that act on a training through this array alone.
+        beside: Further keys that the value is computed from; they decide something else too.
+        value: Of the keys' values, those of ``beside`` last.
+        dtype: Of the array; None: the floating type of the training.
+    """
+
+    keys: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    value: Callable[..., Any] = _same
+    dtype: torch.dtype | None = None
+
+    def of(self, config: TrainerConfig) -> Any:
+        """Returns one member's value."""
+        return self.value(*(_looked_up(config, key) for key in (*self.keys, *self.beside)))
+
+
+def _looked_up(config: TrainerConfig, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return getattr(getattr(config, section), name)
+
+
+def _her_size(ratio: float, batch_size: int) -> int:
+    return math.floor(batch_size * ratio + 1e-6)
+
+
+def _maker_cost(fee: float) -> float:
+    return fee * BASIS_POINT
+
+
+def _taker_cost(half_spread: float, slippage: float, fee: float) -> float:
+    return (fee + half_spread + slippage) * BASIS_POINT
+
+
 @dataclass(frozen=True)
 class Hyperparameters:
     """Arrays of shape [M]; a new trial of the same shapes only overwrites their values."""
 
-    expectile: Tensor  # float, IQL tau of V_high; V_low uses 1 - tau
-    inverse_temperature: Tensor  # float, beta of the advantage-weighted policy
-    gamma: Tensor  # float
-    learning_rate: Tensor  # float
-    adam_beta1: Tensor  # float
-    adam_beta2: Tensor  # float
-    adam_eps: Tensor  # float
-    weight_decay: Tensor  # float
-    max_norm: Tensor  # float
-    polyak_tau: Tensor  # float
-    v_min: Tensor  # float
-    v_max: Tensor  # float
-    per_alpha: Tensor  # float
-    per_beta: Tensor  # float, at step 0
-    total_updates: Tensor  # float, gradient steps until per_beta reaches 1
-    her_size: Tensor  # int32, relabelled rows of a batch, floor(B her_ratio + 1e-6)
-    her_strategy: Tensor  # int32, index into STRATEGIES
-    her_future_offset: Tensor  # int32
-    her_threshold: Tensor  # float
-    her_weight_one: Tensor  # bool, relabelled rows weigh 1
-    reward_is_return: Tensor  # bool, return / sigma instead of the differential Sharpe ratio
-    adaptation_rate: Tensor  # float, eta
-    maker_cost: Tensor  # float, fraction of traded value paid by a limit fill: fee
-    taker_cost: Tensor  # float, paid by a market fill: fee + half spread + slippage
+    expectile: Annotated[Tensor, Source(("agent.iql_expectile_tau",))]  # of V_high; V_low uses 1 - tau
+    inverse_temperature: Annotated[Tensor, Source(("agent.iql_advantage_temperature",))]  # beta, policy
+    gamma: Annotated[Tensor, Source(("agent.gamma",))]
+    learning_rate: Annotated[Tensor, Source(("agent.learning_rate",))]
+    adam_beta1: Annotated[Tensor, Source(("agent.adam_beta1",))]
+    adam_beta2: Annotated[Tensor, Source(("agent.adam_beta2",))]
+    adam_eps: Annotated[Tensor, Source(("agent.adam_eps",))]
+    weight_decay: Annotated[Tensor, Source(("agent.weight_decay",))]
+    max_norm: Annotated[Tensor, Source(("agent.max_norm",))]
+    polyak_tau: Annotated[Tensor, Source(("agent.polyak_tau",))]
+    v_min: Annotated[Tensor, Source(("agent.v_min",))]
+    v_max: Annotated[Tensor, Source(("agent.v_max",))]
+    per_alpha: Annotated[Tensor, Source(("replay.per_alpha",))]
+    per_beta: Annotated[Tensor, Source(("replay.per_beta",))]  # at step 0
+    # gradient steps until per_beta reaches 1
+    total_updates: Annotated[Tensor, Source((), ("training.epochs", "training.updates"), operator.mul)]
+    # int32, relabelled rows of a batch, floor(B her_ratio + 1e-6)
+    her_size: Annotated[
+        Tensor, Source(("hindsight.her_ratio",), ("agent.batch_size",), _her_size, torch.int32)
+    ]
+    # int32, index into STRATEGIES
+    her_strategy: Annotated[
+        Tensor, Source(("hindsight.her_strategy",), value=STRATEGIES.index, dtype=torch.int32)
+    ]
+    her_future_offset: Annotated[Tensor, Source(("hindsight.her_future_offset",), dtype=torch.int32)]
+    her_threshold: Annotated[Tensor, Source(("hindsight.her_threshold",))]
+    # bool, relabelled rows weigh 1
+    her_weight_one: Annotated[Tensor, Source(("hindsight.her_weight",), value="one".__eq__, dtype=torch.bool)]
+    # bool, return / sigma instead of the differential Sharpe ratio
+    reward_is_return: Annotated[
+        Tensor, Source(("environment.reward",), value="return".__eq__, dtype=torch.bool)
+    ]
+    adaptation_rate: Annotated[Tensor, Source(("environment.adaptation_rate",))]  # eta
+    # fraction of traded value paid by a limit fill: fee
+    maker_cost: Annotated[Tensor, Source(("environment.fee_bp",), value=_maker_cost)]
+    # paid by a market fill: fee + half spread + slippage
+    taker_cost: Annotated[
+        Tensor,
+        Source(
+            ("environment.half_spread_bp", "environment.slippage_bp"), ("environment.fee_bp",), _taker_cost
+        ),
+    ]
 
     @classmethod
     def stack(
@@ -50,56 +113,28 @@ class Hyperparameters:
     ) -> Hyperparameters:
         """Stacks one configuration per member along the leading axis."""
 
-        def real(values: Sequence[float]) -> Tensor:
-            return torch.tensor(values, dtype=dtype, device=device)
+        def column(source: Source) -> Tensor:
+            values = [source.of(config) for config in configs]
+            return torch.tensor(values, dtype=source.dtype or dtype, device=device)
 
-        def whole(values: Sequence[int]) -> Tensor:
-            return torch.tensor(values, dtype=torch.int32, device=device)
-
-        def flag(values: Sequence[bool]) -> Tensor:
-            return torch.tensor(values, dtype=torch.bool, device=device)
-
-        agents = [config.agent for config in configs]
-        hindsight = [config.hindsight for config in configs]
-        replays = [config.replay for config in configs]
-        environments = [config.environment for config in configs]
-        return cls(
-            expectile=real([agent.iql_expectile_tau for agent in agents]),
-            inverse_temperature=real([agent.iql_advantage_temperature for agent in agents]),
-            gamma=real([agent.gamma for agent in agents]),
-            learning_rate=real([agent.learning_rate for agent in agents]),
-            adam_beta1=real([agent.adam_beta1 for agent in agents]),
-            adam_beta2=real([agent.adam_beta2 for agent in agents]),
-            adam_eps=real([agent.adam_eps for agent in agents]),
-            weight_decay=real([agent.weight_decay for agent in agents]),
-            max_norm=real([agent.max_norm for agent in agents]),
-            polyak_tau=real([agent.polyak_tau for agent in agents]),
-            v_min=real([agent.v_min for agent in agents]),
-            v_max=real([agent.v_max for agent in agents]),
-            per_alpha=real([replay.per_alpha for replay in replays]),
-            per_beta=real([replay.per_beta for replay in replays]),
-            total_updates=real([config.training.epochs * config.training.updates for config in configs]),
-            her_size=whole([_her_size(config) for config in configs]),
-            her_strategy=whole([STRATEGIES.index(each.her_strategy) for each in hindsight]),
-            her_future_offset=whole([each.her_future_offset for each in hindsight]),
-            her_threshold=real([each.her_threshold for each in hindsight]),
-            her_weight_one=flag([each.her_weight == "one" for each in hindsight]),
-            reward_is_return=flag([each.reward == "return" for each in environments]),
-            adaptation_rate=real([each.adaptation_rate for each in environments]),
-            maker_cost=real([each.fee_bp * BASIS_POINT for each in environments]),
-            taker_cost=real(
-                [
-                    (each.fee_bp + each.half_spread_bp + each.slippage_bp) * BASIS_POINT
-                    for each in environments
-                ]
-            ),
-        )
+        return cls(**{name: column(source) for name, source in _sources().items()})
 
     def copy_(self, other: Hyperparameters) -> None:
         """Overwrites every array in place, keeping addresses (a captured graph sees the new values)."""
-        for field in fields(self):
-            getattr(self, field.name).copy_(getattr(other, field.name))
+        for each in fields(self):
+            getattr(self, each.name).copy_(getattr(other, each.name))
 
 
-def _her_size(config: TrainerConfig) -> int:
-    return math.floor(config.agent.batch_size * config.hindsight.her_ratio + 1e-6)
+@functools.cache
+def _sources() -> dict[str, Source]:
+    hints = get_type_hints(Hyperparameters, include_extras=True)
+    return {name: get_args(hint)[1] for name, hint in hints.items()}
+
+
+def member_keys() -> frozenset[str]:
+    """Returns ``section.name`` of every key that a training knows through :class:`Hyperparameters` alone.
+
+    Such a key may change between two trainings whose shapes agree: it is a number in memory, in no buffer's
+    size, in no kernel and in no captured graph.
+    """
+    return frozenset(key for source in _sources().values() for key in source.keys)

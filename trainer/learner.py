@@ -57,6 +57,16 @@ class Learner:
         self.updated = torch.zeros((), dtype=torch.int64, device=device)
         self._last_batch: Batch | None = None  # kept under training.check_finite alone
 
+    def reset(self) -> None:
+        """Becomes, in place, a new learner of the keys and hyperparameters that its tensors hold now."""
+        self.environment.reset()
+        self.agent.reset()
+        self.replay.reset()
+        self.means.reset()
+        self.acted.zero_()
+        self.updated.zero_()
+        self._last_batch = None
+
     def collect(self) -> None:
         """Fills E lanes of L transitions per member with the sampled policy and stores them."""
         collect(self.environment, self._explore, self.collection)

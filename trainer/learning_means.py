@@ -36,10 +36,14 @@ class LearningMeans:
         self.sums += torch.where(result.accept, values, torch.zeros_like(values))
         self.count += result.accept
 
+    def reset(self) -> None:
+        """Starts anew, in place."""
+        self.sums.zero_()
+        self.count.zero_()
+
     def read(self) -> dict[str, float]:
         """Reads the means over steps and members and starts anew; 0 where no step counted."""
         per_member: Tensor = self.sums / self.count.clamp(min=1)
         means = per_member.mean(dim=1).tolist()
-        self.sums.zero_()
-        self.count.zero_()
+        self.reset()
         return dict(zip(QUANTITIES, means, strict=True))

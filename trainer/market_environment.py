@@ -118,6 +118,11 @@ class MarketEnvironment(Environment):
         self._goal.copy_(self._goals[:, 0])
         self._prefix.copy_(compose_prefix(self._goal, self._fresh_observed, self.layout))
 
+    def reset(self) -> None:
+        """Goes back to step 0 and to the lanes of a new environment, in place."""
+        super().reset()
+        self._lane.copy_(self._fresh)
+
     def _draw_starts(self) -> None:
         """Draws for all positions at once: entry j serves an episode that starts after j steps.
 

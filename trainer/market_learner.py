@@ -29,6 +29,16 @@ class MarketLearner(Protocol):
     guard: FiniteGuard
     means: LearningMeans
 
+    def reset(self, hyper: Hyperparameters, keys: Tensor) -> None:
+        """Becomes, in place, what a new learner of these values would be, bit for bit.
+
+        Buffers, kernels and captured graphs stay: the values are copied into the tensors that they read.
+
+        Args:
+            hyper: [M] each, as at construction.
+            keys: [M, 2] int64 Philox keys.
+        """
+
     def collect(self) -> None:
         """Collects E lanes of L transitions per member."""
 
@@ -63,10 +73,17 @@ class ReferenceMarketLearner:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._config, self._tables, self._hyper = config, tables, hyper
+        keys = keys.to(device)
+        self._config, self._tables, self._hyper, self._keys = config, tables, hyper, keys
         self._environment = MarketEnvironment(tables, config, hyper, keys, dtype, device)
         self._learner = Learner(self._environment, config, hyper, keys, dtype, device)
         self.guard, self.means = self._learner.guard, self._learner.means
+
+    def reset(self, hyper: Hyperparameters, keys: Tensor) -> None:
+        """Becomes, in place, what a new learner of these values would be, bit for bit."""
+        self._hyper.copy_(hyper)
+        self._keys.copy_(keys)
+        self._learner.reset()
 
     def collect(self) -> None:
         """Collects E lanes of L transitions per member."""

@@ -30,6 +30,11 @@ class Optimiser:
         )
         self.state = AdamState.zeros_like(self._value)
 
+    def reset(self) -> None:
+        """Forgets moments and counters, in place."""
+        for tensor in self.state:
+            tensor.zero_()
+
     def norms(self) -> Tensor:
         """Returns the norm [networks, M] of every network's gradient, before clipping."""
         return gradient_norm(self._gradient)

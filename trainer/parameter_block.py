@@ -102,6 +102,7 @@ class ParameterBlock:
         device = self.value.device
         if device.type == "meta":  # shapes without values: nothing to draw
             return first_number + len(self.specs)
+        self.value[rows].zero_()  # the gaps between tensors too
         for number, spec in enumerate(self.specs, first_number):
             lanes = torch.arange(math.ceil(spec.size / 4), device=device)
             words = draw(keys, Purpose.INITIAL_WEIGHT, torch.tensor(number, device=device), lanes)

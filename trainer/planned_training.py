@@ -7,14 +7,16 @@ from typing import Literal
 
 import torch
 
+from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
 from trainer.data.market import MarketData
-from trainer.folds import Fold
+from trainer.folds import Fold, split
 from trainer.hyperparameters import Hyperparameters
 from trainer.layout import StateLayout
 from trainer.learner import Learner
 from trainer.market_environment import MarketEnvironment, market_layout
 from trainer.market_tables import MarketTables
+from trainer.members import members_of
 from trainer.memory_plan import META, MIB, Item, Labels, MemoryPlan, items_of, require_fit
 from trainer.parameter_block import ParameterBlock
 from trainer.replay import ReplayBuffer
@@ -102,6 +104,22 @@ def check_memory(
     if plan.total > free:
         advice = what_fits(config, market, folds, backend, free)
         require_fit(plan, free, torch.cuda.get_device_name(device), advice)
+
+
+def planned_bytes(config: TrainerConfig, market: MarketData, available: int) -> int:
+    """Returns the bytes of a training's memory plan; an estimate above them where that fits anyway.
+
+    Args:
+        config: Shape keys; its backend trains on a GPU.
+        market: Number of bars and features.
+        available: Bytes; decides whether the exact plan, which takes a second, is needed.
+    """
+    cut = split(len(market.bars), config.walk_forward)
+    folds = [cut.folds[member.fold] for member in members_of(config, len(cut.folds))]
+    estimate = generous_estimate(config, market_layout(config, len(market.feature_names)), len(folds))
+    if estimate <= available:
+        return estimate
+    return plan_training(config, market, folds, resolve_backend(config).name).total
 
 
 def generous_estimate(config: TrainerConfig, layout: StateLayout, members: int) -> int:

@@ -99,6 +99,13 @@ class ReplayBuffer:
         """[M, C] float32, q of every slot; 0 where nothing was stored yet."""
         return self.rings.priority
 
+    def reset(self) -> None:
+        """Empties the rings, in place: what a new buffer holds."""
+        for stored in (*self.rings, self.mass, self.written):
+            stored.zero_()
+        self.largest_error.fill_(FIRST_ERROR)
+        self._inserted = 0
+
     def require_items(self) -> None:
         """Refuses to sample from nothing.
 

@@ -20,14 +20,12 @@ from trainer.errors import CheckpointError
 from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
 from trainer.folds import Split, require_min_folds, split
-from trainer.hyperparameters import Hyperparameters
-from trainer.market_learner import MarketLearner, build_market_learner
-from trainer.market_tables import MarketTables
-from trainer.members import Member, keys_of, members_of
+from trainer.market_learner import MarketLearner
+from trainer.members import Member, members_of
 from trainer.phases import phase
-from trainer.planned_training import check_memory
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
 from trainer.walk_forward import score
+from trainer.warm_learner import LearnerCache
 
 CHECKPOINT = "checkpoint.pt"
 WEIGHTS = "weights.pt"
@@ -63,6 +61,10 @@ class Training:
         directory: Where checkpoint, weights and evaluation go.
         resume: Continue from the directory's checkpoint, bit for bit.
         keep_checkpoint: Keep the last checkpoint when finished (a search keeps weights only).
+        learners: Hands on the learner of the training before, and keeps this one's for the next.
+
+    Attributes:
+        warm: Whether the learner is that of the training before.
 
     Raises:
         ConfigError: Fewer folds than ``walk_forward.min_folds``, or an impossible shape.
@@ -78,6 +80,7 @@ class Training:
         *,
         resume: bool = False,
         keep_checkpoint: bool = False,
+        learners: LearnerCache | None = None,
     ) -> None:
         self.config = config
         self.market = market
@@ -87,16 +90,10 @@ class Training:
         require_min_folds(self.split, config.walk_forward)
         self.members: tuple[Member, ...] = members_of(config, len(self.split.folds))
         self.reports: list[EpochReport] = []
-        dtype, device = self.backend.dtype, self.backend.device
-        folds = [self.split.folds[member.fold] for member in self.members]
-        if device.type == "cuda":
-            check_memory(config, market, folds, self.backend.name, device)
-        self.hyper = Hyperparameters.stack([config] * len(self.members), dtype, device)
-        keys = keys_of(self.members, device)
-        self.tables = MarketTables.build(market, folds, config, dtype, device)
-        self.learner: MarketLearner = build_market_learner(
-            self.backend, config, self.tables, self.hyper, keys
-        )
+        folds = tuple(self.split.folds[member.fold] for member in self.members)
+        taken = (learners or LearnerCache()).take(config, market, folds, self.members, self.backend)
+        self.hyper, self.tables, self.warm = taken.hyper, taken.tables, taken.reused
+        self.learner: MarketLearner = taken.learner
         self._evaluation: MarketEvaluation | None = None
         self._keep_checkpoint = keep_checkpoint
         self._writer = CheckpointWriter(directory / CHECKPOINT, config.training.checkpoint_seconds)

@@ -81,6 +81,17 @@ class FusedAgent:
         self._part = torch.zeros((members, pieces_of_member(*self._widths)), device=device)
         self._acting: dict[int, _Acting] = {}
 
+    def reset(self) -> None:
+        """Becomes, in place, a new agent of the keys and hyperparameters that its tensors hold now."""
+        for kind in self._kinds().values():
+            kind.first.zero_()
+            kind.second.zero_()
+        self.networks.initialise(self._keys)
+        self.verdict.adam_step.zero_()
+        self.verdict.updates.zero_()
+        self.guard.reset()
+        self.means.reset()
+
     @torch.no_grad()
     def update(self, buffers: StepBuffers) -> None:
         """Makes one gradient step of every member; allocates nothing and reads nothing back.

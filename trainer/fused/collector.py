@@ -107,6 +107,12 @@ class FusedCollector:
         # The lanes rest, so the calls that warm up change nothing but the networks' activations.
         self._graph = GraphedCallable(self._advance, lambda: None, enabled=graphed)
 
+    def reset(self) -> None:
+        """Goes back to resting lanes that have seen nothing, in place."""
+        self.lanes.rest(self._inputs.length)
+        self._means_arrived.synchronize()
+        self._means_on_host.zero_()
+
     @torch.no_grad()
     def collect(self) -> None:
         """Fills E lanes of L transitions per member with the sampled policy and stores them."""

@@ -137,6 +137,11 @@ class MarketLanes:
             state=zeros(round_up(layout.state_dim + 1), dtype=act_dtype),
         )
 
+    def rest(self, length: int) -> None:
+        """Ends every lane, in place; ``length`` is L."""
+        self.ledger.zero_()
+        self.position.fill_(length)
+
     @property
     def grid(self) -> tuple[int, int]:
         """Thread blocks of a kernel that gives each lane a warp."""

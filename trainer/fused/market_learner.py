@@ -36,6 +36,8 @@ class FusedMarketLearner:
         keys: Tensor,
         device: torch.device,
     ) -> None:
+        keys = keys.to(device)
+        self._hyper, self._keys = hyper, keys
         layout = market_layout(config, tables.table.features.shape[1])
         precision, graphed = config.training.precision, config.training.cuda_graph
         self._steps = FusedSteps(config, layout, tables.table, hyper, keys, device)
@@ -55,6 +57,15 @@ class FusedMarketLearner:
             graphed=graphed,
         )
         self._evaluation = FusedEvaluation(tables, config, hyper, agent.networks, precision, graphed=graphed)
+
+    def reset(self, hyper: Hyperparameters, keys: Tensor) -> None:
+        """Becomes, in place, what a new learner of these values would be; captured graphs stay valid."""
+        self._hyper.copy_(hyper)
+        self._keys.copy_(keys)
+        self._steps.reset()
+        self._counters.steps.zero_()
+        self._counters.acted.zero_()
+        self._collector.reset()
 
     def collect(self) -> None:
         """Collects E lanes of L transitions per member."""

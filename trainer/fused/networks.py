@@ -81,7 +81,8 @@ class FusedNetworks:
         stack = config, layout, members, self.slices, act_dtype, device
         self.q = q_parameters(*stack)
         self.value = value_parameters(*stack) if config.use_iql else None
-        initialise(config, layout, keys.to(device), self.q, self.value)
+        self._config, self._layout = config, layout
+        self.initialise(keys.to(device))
         self._online, self._target = slice(0, members), slice(members, 2 * members)
         self.output_bias = self.q.master("head.output.bias", self._online)
         if self.value is not None:
@@ -89,6 +90,10 @@ class FusedNetworks:
         else:
             self.target_output_bias = self.q.master("head.output.bias", self._target)
         self.streams = SideStreams(STREAMS, device)
+
+    def initialise(self, keys: Tensor) -> None:
+        """Draws the initial weights of members with ``keys`` [M, 2] int64 on the device, in place."""
+        initialise(self._config, self._layout, keys, self.q, self.value)
 
     def q_forward(self, x: Tensor, workspace: QWorkspace, *, target: bool = False) -> None:
         """Fills ``workspace`` from states.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,7 @@ class SideStreams:
         self._streams: list[torch.cuda.Stream] = []
         self._forked: set[int] = set()
         if device.type == "cuda":
-            self._streams = [torch.cuda.Stream(device) for _ in range(count)]  # type: ignore[no-untyped-call]
+            self._streams = [_stream(number, device) for number in range(count)]
 
     @contextmanager
     def fork(self, number: int) -> Iterator[None]:
@@ -44,3 +45,9 @@ class SideStreams:
         for number in sorted(self._forked.intersection(numbers)):
             torch.cuda.current_stream().wait_stream(self._streams[number])
         self._forked.difference_update(numbers)
+
+
+@functools.cache
+def _stream(number: int, device: torch.device) -> torch.cuda.Stream:
+    # One per process: cuBLAS keeps a workspace for every stream it has ever worked on.
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -59,6 +59,12 @@ class FusedSteps:
         self.updated = torch.zeros((), dtype=torch.int64, device=device)
         self._captured: dict[int, GraphedCallable] = {}
 
+    def reset(self) -> None:
+        """Becomes new, in place; graphs read the same addresses, so that they go on serving."""
+        self.agent.reset()
+        self.replay.reset()
+        self.updated.zero_()
+
     def learn(self, updates: int) -> None:
         """Makes ``updates`` gradient steps.
 
