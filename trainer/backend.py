@@ -118,5 +118,6 @@ def _reference(training: TrainingConfig, reason: str) -> Backend:
     dtype = torch.float64 if training.dtype == "float64" else torch.float32
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
     why = f" ({reason})" if reason else ""
-    note = f"backend reference on {where}{why}, {training.dtype}, {training.threads} thread"
+    threads = f"{training.threads} thread" + ("s" if training.threads > 1 else "")
+    note = f"backend reference on {where}{why}, {training.dtype}, {threads}"
     return Backend("reference", device, dtype, note)

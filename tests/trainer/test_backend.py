@@ -47,6 +47,14 @@ def test_auto_without_a_gpu_is_the_reference_on_the_cpu_and_says_why(without_gpu
     assert found.note == "backend reference on the CPU (0 GPUs visible), float32, 1 thread"
 
 
+def test_several_threads_are_told_in_the_plural(without_gpu):
+    before = torch.get_num_threads()
+    try:
+        assert resolved(threads=2).note.endswith("float32, 2 threads")
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_auto_where_everything_is_there_is_fused(machine):
     machine(WHOLE)
     found = resolved(precision="tf32")

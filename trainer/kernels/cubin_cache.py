@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -17,10 +18,12 @@ ELF = b"\x7fELF"
 
 
 class CubinCache:
-    """Files ``<key>.cubin`` in one folder, or in a per-user temporary one while that refuses writing.
+    """Files ``<key>-<digest of content>.cubin`` in one folder, or in a temporary one while that refuses.
 
     A file appears under its name only when it is whole, so any number of processes may fill the same
-    folder at once: they write equal files, and the last one stays. Threads may share a cache.
+    folder at once: they write equal files, and the last one stays. A file that was damaged later no longer
+    has the digest of its name: it counts as absent, and the next store puts a whole one in its place.
+    Threads may share a cache.
 
     Args:
         directory: The wanted folder; by default that of ``CUPY_CACHE_DIR``, else ``~/.cupy/kernel_cache``.
@@ -34,13 +37,9 @@ class CubinCache:
     def find(self, key: str) -> Path | None:
         """Returns the file of ``key``, or None where there is none that can be read whole."""
         for folder in self._folders():
-            path = folder / f"{key}.cubin"
-            try:
-                with path.open("rb") as file:
-                    if file.read(len(ELF)) == ELF:
-                        return path
-            except OSError:
-                continue  # absent, or of another user: as good as absent
+            for path in folder.glob(f"{key}-*.cubin"):
+                if _is_whole(path, key):
+                    return path
         return None
 
     def store(self, key: str, cubin: bytes) -> Path:
@@ -94,6 +93,19 @@ class CubinCache:
             yield _user_path()
 
 
+def file_name(key: str, cubin: bytes) -> str:
+    """Returns the only name under which ``cubin`` is taken for the machine code of ``key``."""
+    return f"{key}-{hashlib.sha256(cubin).hexdigest()[:16]}.cubin"
+
+
+def _is_whole(path: Path, key: str) -> bool:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False  # of another user, or gone meanwhile: as good as absent
+    return content.startswith(ELF) and path.name == file_name(key, content)
+
+
 def default_directory() -> Path:
     """Returns the folder for compiled kernels that the environment asks for."""
     given = os.environ.get(VARIABLE)
@@ -136,7 +148,7 @@ def _write(folder: Path, key: str, cubin: bytes) -> Path:
             file.write(cubin)
             file.flush()
             os.fsync(file.fileno())  # a full disk may object as late as here
-        path = folder / f"{key}.cubin"
+        path = folder / file_name(key, cubin)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -74,6 +74,16 @@ def test_a_warm_start_compiles_nothing(sources, tmp_path):
     assert warm.build(specs[0]).read_bytes()[:4] == b"\x7fELF"
 
 
+def test_a_damaged_file_is_compiled_again_and_replaced(sources, tmp_path):
+    spec = KernelSpec("double_it")
+    first = builder(tmp_path / "cache").build(spec)
+    whole = first.read_bytes()
+    first.write_bytes(whole[: len(whole) // 2])
+    again = builder(tmp_path / "cache")
+    assert again.build(spec) == first
+    assert (again.compiled, first.read_bytes()) == (1, whole)
+
+
 def test_a_changed_header_is_compiled_anew(sources, tmp_path):
     first = builder(tmp_path / "cache").build(KernelSpec("double_it"))
     (sources / "twice.cuh").write_text("__device__ inline int twice(int x) { return x + x + 1; }\n")

@@ -12,7 +12,7 @@ import pytest
 
 from trainer.errors import CudaSetupError
 from trainer.kernels import cubin_cache
-from trainer.kernels.cubin_cache import CubinCache, default_directory
+from trainer.kernels.cubin_cache import CubinCache, default_directory, file_name
 
 CUBIN = b"\x7fELF and more"
 
@@ -45,8 +45,51 @@ def test_what_was_not_stored_is_not_found(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x00", b"text"])
 def test_a_file_that_is_no_machine_code_counts_as_absent(tmp_path, content):
-    (tmp_path / "k.cubin").write_bytes(content)
+    (tmp_path / file_name("k", content)).write_bytes(content)
     assert CubinCache(tmp_path).find("k") is None
+
+
+def cut(content: bytes) -> bytes:
+    return content[:-1]
+
+
+def longer(content: bytes) -> bytes:
+    return content + b"\0"
+
+
+def one_bit_turned(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [cut, longer, one_bit_turned])
+def test_a_damaged_file_counts_as_absent_and_is_replaced_by_the_next_store(tmp_path, damage):
+    cache = CubinCache(tmp_path / "cache")
+    stored = cache.store("k", CUBIN)
+    stored.write_bytes(damage(CUBIN))
+    assert stored.read_bytes().startswith(b"\x7fELF")
+    assert cache.find("k") is None
+    assert cache.store("k", CUBIN) == stored
+    assert (cache.find("k"), stored.read_bytes(), list(stored.parent.iterdir())) == (
+        stored,
+        CUBIN,
+        [stored],
+    )
+
+
+def test_a_whole_file_beside_a_damaged_one_is_found(tmp_path):
+    cache = CubinCache(tmp_path)
+    first, second = cache.store("k", CUBIN), cache.store("k", CUBIN + b" of another compiler")
+    for damaged, whole in ((first, second), (second, first)):
+        content = damaged.read_bytes()
+        damaged.write_bytes(content[:-1])
+        assert cache.find("k") == whole
+        damaged.write_bytes(content)
+
+
+def test_the_key_of_one_kernel_does_not_find_the_file_of_a_longer_key(tmp_path):
+    cache = CubinCache(tmp_path)
+    cache.store("k-sm_90", CUBIN)
+    assert cache.find("k") is None
 
 
 def test_a_folder_that_cannot_be_made_is_replaced_with_one_warning_that_names_the_variable(
@@ -130,7 +173,7 @@ def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path, tempo
     planted = temporary / f"foxtune-kernels-{os.getuid()}"
     planted.mkdir()
     planted.chmod(0o777)
-    (planted / "k.cubin").write_bytes(CUBIN)
+    (planted / file_name("k", CUBIN)).write_bytes(CUBIN)
     cache = CubinCache(blocked(tmp_path))
     assert cache.find("k") is None
     with pytest.warns(UserWarning, match="CUPY_CACHE_DIR"):
