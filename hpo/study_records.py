@@ -30,12 +30,14 @@ class HoldoutUse:
         number: The trial that traded it.
         trials: Trials that the study had then.
         sharpe: (seed, annualised Sharpe ratio or None) of the trial's models on it.
+        standard_error: Of the ratio, the largest over the seeds; None where it is not defined or not kept.
     """
 
     date: str
     number: int
     trials: int
     sharpe: tuple[tuple[int, float | None], ...]
+    standard_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,10 @@ def holdout_uses(study: optuna.Study) -> tuple[HoldoutUse, ...]:
     """Every look at the hold-out so far, in order."""
     plain: list[dict[str, Any]] = study.user_attrs.get(HOLDOUT, [])
     return tuple(
-        HoldoutUse(each["date"], each["number"], each["trials"], _pairs(each["sharpe"])) for each in plain
+        HoldoutUse(
+            each["date"], each["number"], each["trials"], _pairs(each["sharpe"]), each.get("standard_error")
+        )
+        for each in plain
     )
 
 

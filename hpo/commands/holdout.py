@@ -35,11 +35,17 @@ def _run(arguments: Namespace, context: Context) -> int:
     policy = read_stored_policy(opened, stored)
     market = matching_market(stored, arguments.data)
     result = evaluate_holdout(policy, market)
+    errors = [
+        each.performance.standard_error
+        for each in result.seeds
+        if each.performance.standard_error is not None
+    ]
     use = HoldoutUse(
         date=now(),
         number=stored.trial.number,
         trials=len(opened.study.get_trials(deepcopy=False)),
         sharpe=tuple((each.seed, each.performance.sharpe) for each in result.seeds),
+        standard_error=max(errors, default=None),
     )
     earlier = add_holdout_use(opened, use)  # counted before anyone sees a number
     print("\n".join([*heading(stored, result, market), "", *table(result), "", *history(earlier)]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,35 @@ GRID = "#e4e7eb"
 POLICY = ("#0b6e99", "#b4540a", "#5b7f2b", "#7d4aa5", "#a3274f", "#00796b", "#8d6e00", "#4057b5")
 MARKET = "#9aa5b1"
 STATE_COLOURS = {"COMPLETE": "#0b6e99", "PRUNED": "#c98a1b", "FAIL": "#b42318", "RUNNING": "#5b7f2b"}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart that stands on the page and in Optuna Dashboard.
+
+    Attributes:
+        identity: Element id, unique on the page.
+        title: Plain text.
+        figure: What is drawn.
+        height: Pixels.
+        note: HTML below it; empty if there is nothing to say.
+        least_width: Pixels below which it is scrolled instead of squeezed; 0: it fits everywhere.
+    """
+
+    identity: str
+    title: str
+    figure: go.Figure
+    height: int = 380
+    note: str = ""
+    least_width: int = 0
+
+    @property
+    def html(self) -> str:
+        """The chart as a fragment of the page."""
+        drawn = to_html(self.title, self.figure, self.identity, self.height)
+        if self.least_width:
+            drawn = f'<div class="scroll"><div style="min-width: {self.least_width}px">{drawn}</div></div>'
+        return drawn + (f"<p>{self.note}</p>" if self.note else "")
 
 
 def figure(vertical: str, horizontal: str = "") -> go.Figure:
@@ -55,18 +84,6 @@ def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> s
         config={"responsive": True, "displaylogo": False, "displayModeBar": False},
     )
     return f'<div class="chart"><h3>{plain(title)}</h3>{fragment}</div>'
-
-
-def thinned(values: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.int64]:
-    """Indices [at most ``points`` + 2] that keep the first, the last, and every stretch's extremes."""
-    if values.size <= points:
-        return np.arange(values.size)
-    edges = np.linspace(0, values.size, max(points // 2, 1) + 1).astype(np.int64)
-    kept = {0, values.size - 1}
-    for start, stop in itertools.pairwise(edges):
-        part = values[start:stop]
-        kept.update((int(start + part.argmin()), int(start + part.argmax())))
-    return np.array(sorted(kept), dtype=np.int64)
 
 
 def dates(nanoseconds: npt.NDArray[np.int64]) -> list[str]:

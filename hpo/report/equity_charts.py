@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from hpo.report.charts import MARKET, POLICY, dates, figure, rounded, thinned, to_html
+from hpo.report.charts import MARKET, POLICY, Chart, dates, figure, rounded
+from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
 from trainer.statistics.drawdown import drawdowns
@@ -17,7 +18,7 @@ MOST_SEEDS = 8
 Values = npt.NDArray[np.float64]
 
 
-def equity_chart(rows: EvaluationRows) -> str:
+def equity_chart(rows: EvaluationRows) -> Chart:
     """Growth since the start of each fold; every fold begins at 0 %."""
     chart = figure("growth since the fold's start (%)")
     seeds = _seeds(rows)
@@ -29,10 +30,10 @@ def equity_chart(rows: EvaluationRows) -> str:
     for fold in np.unique(market.fold):
         start = dates(market.time[market.fold == fold][:1])[0]
         chart.add_vline(x=start, line={"color": MARKET, "width": 1, "dash": "dot"})
-    return to_html("Equity out of sample, each fold from its start", chart, "equity", 400)
+    return Chart("equity", "Equity out of sample, each fold from its start", chart, 400, _seeds_note(rows))
 
 
-def drawdown_chart(rows: EvaluationRows) -> str:
+def drawdown_chart(rows: EvaluationRows) -> Chart:
     """Distance from the running peak over all folds joined; the start capital counts as a peak."""
     chart = figure("below the peak (%)")
     seeds = _seeds(rows)
@@ -41,13 +42,13 @@ def drawdown_chart(rows: EvaluationRows) -> str:
     for index, seed in enumerate(seeds):
         own = rows.select(seed)
         _add(chart, _name(seed, seeds), POLICY[index], *_depth(own, own.ret))
-    return to_html("Drawdown, folds joined", chart, "drawdown", 280)
+    return Chart("drawdown", "Drawdown, folds joined", chart, 280)
 
 
-def seeds_note(rows: EvaluationRows) -> str:
+def _seeds_note(rows: EvaluationRows) -> str:
     """Says how many seeds are not drawn; empty if none."""
     count = np.unique(rows.seed).size
-    return f"<p>The first {MOST_SEEDS} of {count} seeds are drawn.</p>" if count > MOST_SEEDS else ""
+    return f"The first {MOST_SEEDS} of {count} seeds are drawn." if count > MOST_SEEDS else ""
 
 
 def _seeds(rows: EvaluationRows) -> list[int]:

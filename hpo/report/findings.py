@@ -70,6 +70,7 @@ class Findings:
         track_record_years: Minimum track record for 95 %, years.
         backtest_years: Minimum backtest length for N trials and a ratio of 1, years.
         overfitting: PBO over the COMPLETE trials.
+        compared: COMPLETE trials whose bars stand side by side for the tests across trials.
         over_cash: Superior predictive ability against cash.
         over_holding: Superior predictive ability against buy and hold.
     """
@@ -91,6 +92,7 @@ class Findings:
     track_record_years: float | None
     backtest_years: float
     overfitting: Overfitting | None
+    compared: int
     over_cash: SuperiorAbility | None
     over_holding: SuperiorAbility | None
 
@@ -135,9 +137,19 @@ def find(study: StudyRecord, best: TrialRecord, rows: EvaluationRows | None) -> 
         track_record_years=None if record is None else record / year,
         backtest_years=minimum_backtest_length(max(study.started, 1)),
         overfitting=_overfitting(matrix),
+        compared=0 if matrix is None else len(matrix.numbers),
         over_cash=_superior(matrix, against_market=False),
         over_holding=_superior(matrix, against_market=True),
     )
+
+
+def scored_ratios(study: StudyRecord) -> list[float]:
+    """Annualised ratio, mean over seeds, of every trial that keeps a score, stopped ones included."""
+    return [_mean_ratio(score) for score in _scores(study)]
+
+
+def _scores(study: StudyRecord) -> list[WalkForwardScore]:
+    return [trial.score for trial in study.trials if trial.score is not None and trial.score.years > 0]
 
 
 def _bars_of_a_seed(score: WalkForwardScore) -> int:
@@ -217,9 +229,7 @@ def _serial_ratio(seeds: list[npt.NDArray[np.float64]], year: float) -> float | 
 def _ratio_variance(study: StudyRecord) -> float | None:
     """Variance over scored trials of the per-bar Sharpe ratio; None for fewer than two of them."""
     ratios = [
-        _mean_ratio(trial.score) / math.sqrt(_bars_of_a_seed(trial.score) / trial.score.years)
-        for trial in study.trials
-        if trial.score is not None and trial.score.years > 0
+        _mean_ratio(score) / math.sqrt(_bars_of_a_seed(score) / score.years) for score in _scores(study)
     ]
     return float(np.var(ratios, ddof=1)) if len(ratios) > 1 else None
 

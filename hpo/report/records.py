@@ -13,6 +13,8 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from hpo import attributes
+from hpo.study_records import HoldoutUse, Replication, holdout_uses
+from hpo.study_records import replications as stored_replications
 from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
 from trainer.reports import WalkForwardScore
@@ -57,11 +59,15 @@ class StudyRecord:
         name: The study's name.
         run_directory: Folder that holds ``trials/NNNN``.
         trials: Every trial, WAITING ones included.
+        holdout: Looks at the hold-out, in order.
+        replications: Trainings on fresh seeds.
     """
 
     name: str
     run_directory: Path
     trials: tuple[TrialRecord, ...]
+    holdout: tuple[HoldoutUse, ...] = ()
+    replications: tuple[Replication, ...] = ()
 
     @property
     def started(self) -> int:
@@ -93,7 +99,9 @@ class StudyRecord:
 def read_study(study: optuna.Study, run_directory: Path) -> StudyRecord:
     """Reads all trials of ``study`` once."""
     trials = tuple(_read_trial(trial) for trial in study.get_trials(deepcopy=False))
-    return StudyRecord(study.study_name, run_directory, trials)
+    return StudyRecord(
+        study.study_name, run_directory, trials, holdout_uses(study), stored_replications(study)
+    )
 
 
 def _read_trial(trial: FrozenTrial) -> TrialRecord:

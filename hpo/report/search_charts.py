@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from optuna.exceptions import ExperimentalWarning
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
-from hpo.report.charts import INK, STATE_COLOURS, figure, rounded, to_html
+from hpo.report.charts import INK, STATE_COLOURS, Chart, figure, rounded, to_html
+from hpo.report.parallel_chart import parallel_chart
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import number, plain
 
@@ -20,11 +21,11 @@ FEWEST_TRIALS = 8  # COMPLETE and not degenerate; fewer say nothing about a para
 DEGENERATE_SCORE = -10.0
 
 
-def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> str:
-    """The objective after every epoch; empty if no trial reported one."""
+def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> Chart | None:
+    """The objective after every epoch; None if no trial reported one."""
     drawn = [trial for trial in study.trials if trial.curve]
     if not drawn:
-        return ""
+        return None
     left_out = max(0, len(drawn) - MOST_CURVES)
     drawn = sorted(drawn, key=lambda trial: -(trial.value or -math.inf))[:MOST_CURVES]
     chart = figure("objective (Sharpe, per year)", "epoch")
@@ -48,9 +49,7 @@ def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> str:
             )
     if left_out:
         notes.append(f"The best {MOST_CURVES} trials are drawn; {left_out:,} are left out.")
-    return to_html("Objective after every epoch", chart, "epochs", 380) + (
-        f"<p>{' '.join(notes)}</p>" if notes else ""
-    )
+    return Chart("epochs", "Objective after every epoch", chart, 380, " ".join(notes))
 
 
 def _add_curves(
@@ -92,7 +91,8 @@ def parameter_charts(study: optuna.Study, record: StudyRecord) -> str:
     if not names:
         return "<p>No parameter took more than one value.</p>"
     slices = "".join(_slice(name, index, usable) for index, name in enumerate(names))
-    return f'{_importance(study)}<div class="slices">{slices}</div>'
+    parallel = parallel_chart(usable, names).html
+    return f'{_importance(study)}{parallel}<div class="slices">{slices}</div>'
 
 
 def _names(trials: Sequence[TrialRecord]) -> list[str]:

@@ -83,6 +83,7 @@ def _of_the_trials(findings: Findings) -> list[tuple[str, str, str]]:
         note = (
             f"share of {len(overfit.logits):,} splits of the bars in which the better half's winner among "
             f"{plural(overfit.trials, 'COMPLETE trial')} falls below the median on the other half"
+            f"{_left_out(findings)}"
         )
     return [
         (
@@ -93,6 +94,17 @@ def _of_the_trials(findings: Findings) -> list[tuple[str, str, str]]:
         ("Better than cash", _ability(findings.over_cash), _ability_note(findings.over_cash)),
         ("Better than buy and hold", _ability(findings.over_holding), _ability_note(findings.over_holding)),
     ]
+
+
+def _left_out(findings: Findings) -> str:
+    """Says which trials the matrix lacks: ragged or absent bars cannot be compared bar by bar."""
+    missing = findings.started - findings.compared
+    if missing <= 0:
+        return ""
+    return (
+        f"; {plural(missing, 'other started trial')}, stopped early, failed or without bars to compare, "
+        f"{'is' if missing == 1 else 'are'} left out here but counted in N = {findings.started:,} above"
+    )
 
 
 def _interval(interval: Interval | None) -> str:

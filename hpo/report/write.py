@@ -9,17 +9,17 @@ from typing import Any
 
 import optuna
 
-from hpo.report.equity_charts import drawdown_chart, equity_chart, seeds_note
-from hpo.report.findings import Findings, find
+from hpo.report.findings import Findings
+from hpo.report.looks import looks
 from hpo.report.next_steps import next_steps
 from hpo.report.page import PageSection, page
-from hpo.report.records import TrialRecord, read_study
-from hpo.report.search_charts import epoch_chart, parameter_charts
+from hpo.report.reading import Reading, read_report
+from hpo.report.records import TrialRecord
+from hpo.report.search_charts import parameter_charts
 from hpo.report.tables import configuration, fold_table, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
 from hpo.report.wording import number
-from trainer.evaluation_file import EvaluationRows
 
 NO_BARS = (
     "<p>The out-of-sample bars of this trial are not on record (evaluation.parquet is missing or torn).</p>"
@@ -27,33 +27,33 @@ NO_BARS = (
 
 
 def write_report(study: optuna.Study, run_directory: Path, path: Path) -> Path:
+    """Reads a study and writes its page: `read_report`, then `write_page`."""
+    return write_page(read_report(study, run_directory), path)
+
+
+def write_page(reading: Reading, path: Path) -> Path:
     """Writes one HTML file with everything a reader needs, scripts included; it opens offline.
 
     Args:
-        study: The study; it is only read. What an older study does not keep is left out and said so.
-        run_directory: The study's folder; the bars of a trial are read from
-            ``trials/NNNN/evaluation.parquet`` below it.
+        reading: The study; what it does not keep is said to be missing.
         path: The file to write; its folder is made, a file already there is replaced in one step.
 
     Returns:
         ``path``.
     """
-    record = read_study(study, run_directory)
-    best = record.best
-    rows = None if best is None else record.evaluation(best.number)
-    findings = None if best is None else find(record, best, rows)
+    record, best = reading.record, reading.best
     sections = [
-        PageSection("Verdict", verdict(record, best, findings)),
-        *_winner_sections(best, findings, rows),
+        PageSection("Verdict", verdict(record, best, reading.findings)),
+        *_winner_sections(reading),
         PageSection(
             "Trials", f'<div class="tall">{trial_table(record, best)}</div>' if record.trials else ""
         ),
-        PageSection("Epochs", epoch_chart(record, best)),
-        PageSection("Parameters", parameter_charts(study, record) if record.trials else ""),
+        PageSection("Epochs", "" if reading.epochs is None else reading.epochs.html),
+        PageSection("Parameters", parameter_charts(reading.study, record) if record.trials else ""),
         PageSection("Effective configuration", _configuration(best)),
         PageSection("Next", next_steps(record, best)),
     ]
-    html = page(f"foxtune: {record.name}", _subtitle(best, findings), sections)
+    html = page(f"foxtune: {record.name}", _subtitle(best, reading.findings), sections)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_text(html, encoding="utf-8")
@@ -61,22 +61,21 @@ def write_report(study: optuna.Study, run_directory: Path, path: Path) -> Path:
     return path
 
 
-def _winner_sections(
-    best: TrialRecord | None, findings: Findings | None, rows: EvaluationRows | None
-) -> list[PageSection]:
+def _winner_sections(reading: Reading) -> list[PageSection]:
+    best = reading.best
     if best is None:
         return []
-    curves = NO_BARS
-    if rows is not None and rows.ret.size:
-        curves = equity_chart(rows) + drawdown_chart(rows) + seeds_note(rows)
+    curves = "".join(chart.html for chart in reading.out_of_sample) or NO_BARS
     folds = "<p>The study keeps no scores of the folds.</p>"
     if best.score is not None:
-        folds = fold_table(best.score, rows)
-    trust = "" if findings is None or best.degenerate else trust_table(findings)
+        folds = fold_table(best.score, reading.rows)
+    trust = "" if reading.findings is None or best.degenerate else trust_table(reading.findings)
+    luck = "" if reading.luck is None else reading.luck.html
     return [
         PageSection(f"Out of sample: trial {best.number}", curves),
         PageSection("Folds", folds),
-        PageSection("How far to trust it", trust),
+        PageSection("How far to trust it", trust + luck),
+        PageSection("After the search", looks(reading.record)),
     ]
 
 

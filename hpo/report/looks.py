@@ -1,0 +1,96 @@
+"""What was done with the winner after the search: looks at the hold-out and trainings on fresh seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpo.report.records import StudyRecord
+from hpo.report.wording import number, plain, plural
+from hpo.study_records import HoldoutUse, Replication
+
+FIRST = "first look, at untouched bars"
+LATER = "NOT UNTOUCHED: looked at before"
+
+
+def looks(study: StudyRecord) -> str:
+    """Tables of both, HTML; says so where there are none."""
+    return _holdout_table(study.holdout) + _replication_table(study.replications)
+
+
+def looks_line(study: StudyRecord) -> str:
+    """One sentence for the verdict; empty while the hold-out is untouched."""
+    if not study.holdout:
+        return ""
+    first = study.holdout[0]
+    again = ""
+    if len(study.holdout) > 1:
+        again = (
+            f" It has been looked at {len(study.holdout)} times: only the first look was at untouched bars."
+        )
+    return (
+        f"<p><b>Hold-out</b>, bars that the search never saw: trial {first.number} traded them on "
+        f"{plain(first.date[:10])} at a Sharpe ratio of <b>{_ratio(first)}</b>.{again}</p>"
+    )
+
+
+def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
+    if not uses:
+        return "<p>The hold-out is untouched: no trial has traded it.</p>"
+    rows = [
+        f"<tr><td>{index}</td><td>{plain(use.date)}</td><td>{use.number}</td><td>{use.trials:,}</td>"
+        f"<td>{_ratio(use)}</td><td>{FIRST if index == 1 else LATER}</td></tr>"
+        for index, use in enumerate(uses, 1)
+    ]
+    warning = ""
+    if len(uses) > 1:
+        warning = (
+            f"<p><b>The hold-out has been looked at {plural(len(uses), 'time')}.</b> Whatever was chosen "
+            "after the first look was chosen with knowledge of these bars.</p>"
+        )
+    header = ("Look", "Date (UTC)", "Trial", "Trials then", "Sharpe (per year)", "")
+    return f"{warning}<h3>Looks at the hold-out</h3>{_table(header, rows)}"
+
+
+def _ratio(use: HoldoutUse) -> str:
+    """Mean over seeds with its standard error where it was kept."""
+    known = [ratio for _, ratio in use.sharpe if ratio is not None]
+    if not known:
+        return number(None)
+    error = "" if use.standard_error is None else f" \N{PLUS-MINUS SIGN} {number(use.standard_error)}"
+    seeds = "" if len(use.sharpe) == 1 else f", mean of {plural(len(known), 'seed')}"
+    return f"{number(math.fsum(known) / len(known))}{error}{seeds}"
+
+
+def _replication_table(found: Sequence[Replication]) -> str:
+    if not found:
+        return ""
+    rows = [
+        f"<tr><td>{plain(each.date)}</td><td>{each.number}</td>"
+        f"<td>{each.first_seed} to {each.first_seed + each.seeds - 1}</td><td>{_spread(each)}</td></tr>"
+        for each in found
+    ]
+    header = ("Date (UTC)", "Trial", "Fresh seeds", "Sharpe (per year)")
+    return f"<h3>Trained again on fresh seeds</h3>{_table(header, rows)}"
+
+
+def _spread(each: Replication) -> str:
+    """Mean and spread; never the best seed."""
+    if not each.sharpe:
+        return "not finished"
+    mean = number(math.fsum(each.sharpe) / len(each.sharpe))
+    if len(each.sharpe) == 1:
+        return mean
+    spread = number(float(np.std(each.sharpe, ddof=1)))
+    lowest, highest = number(min(each.sharpe)), number(max(each.sharpe))
+    return f"mean {mean}, standard deviation over seeds {spread}, from {lowest} to {highest}"
+
+
+def _table(header: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    return (
+        f'<div class="scroll"><table class="compare"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
