@@ -15,6 +15,7 @@ from trainer.config import TrainerConfig
 from trainer.reports import LearningReport, WalkForwardScore
 
 if TYPE_CHECKING:
+    from hpo.gpu_memory import GpuUsage
     from trainer.data.market import MarketData
 
 CONFIG = "config"  # the whole effective TrainerConfig, JSON
@@ -34,6 +35,11 @@ DEGENERATE = "degenerate"  # reasons, at the end; empty if fine
 VIOLATION = "violation"  # value of the constraint that the dashboard leaves out: above 0 is infeasible
 NODE = "node"  # host of MACHINE, as a column that the dashboard sorts by; likewise GPU
 GPU = "gpu"
+GPU_DRIVER = "gpu_driver"  # version of the NVIDIA driver; this and the next two on a GPU alone
+PEAK_MIB = "peak_mib"  # most GPU memory of the trial's tensors at a time
+GPU_USED_MIB = "gpu_used_mib"  # GPU memory in use by all processes when the trial last reported
+SETUP_SECONDS = "setup_seconds"  # from the assignment to the first epoch's start
+WARM = "warm"  # whether the trial took over buffers and graphs of the one before it
 SECONDS = "seconds"  # training time of all epochs
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
@@ -55,6 +61,19 @@ class Machine:
     host: str
     gpu: str
     versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a trial's start cost.
+
+    Attributes:
+        seconds: From the assignment to the start of the first epoch.
+        warm: Whether it took over buffers and graphs of the trial before it in its process.
+    """
+
+    seconds: float
+    warm: bool
 
 
 @dataclass(frozen=True)
@@ -128,6 +147,19 @@ def write_machine(trial: optuna.Trial, machine: Machine) -> None:
     )
     trial.set_user_attr(NODE, machine.host)
     trial.set_user_attr(GPU, machine.gpu)
+
+
+def write_setup(trial: optuna.Trial, setup: Setup) -> None:
+    """Stores what a trial's start cost."""
+    trial.set_user_attr(SETUP_SECONDS, round(setup.seconds, 3))
+    trial.set_user_attr(WARM, setup.warm)
+
+
+def write_usage(trial: optuna.Trial, usage: GpuUsage) -> None:
+    """Stores what a trial has used of its GPU."""
+    trial.set_user_attr(GPU_DRIVER, usage.driver)
+    trial.set_user_attr(PEAK_MIB, usage.peak_mib)
+    trial.set_user_attr(GPU_USED_MIB, usage.used_mib)
 
 
 def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:

@@ -19,6 +19,7 @@ class ResourcesConfig(Section):
 
     gpu: NonNegative | None = None  # GPUs per trial; None: 0 with backend reference on the CPU, else 1
     cpu: Count = 1  # CPU cores per trial
+    memory_wait: NonNegative = 60.0  # seconds that a trial waits until its GPU has the memory it needs free
     timeout: Positive | None = None  # seconds without a report that end a trial; None: no limit
 
 

@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from hpo import attributes
 from hpo.config import SearchConfig
+from hpo.gpu_memory import GpuUsage
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
 from hpo.studies import finished, requeue
@@ -90,6 +91,7 @@ class StudyLedger:
         self._directory = directory
         self._watcher = watcher
         self._live: dict[str, optuna.Trial] = {}
+        self._usage: dict[str, GpuUsage] = {}
         self._settled: list[int] = []
         self._bad_in_a_row = 0
         self._reasons: dict[str, list[str]] = {}
@@ -180,6 +182,15 @@ class StudyLedger:
         if key in self._live:
             attributes.write_machine(self._live[key], machine)
 
+    def set_up(self, key: str, setup: attributes.Setup) -> None:
+        """Stores what a trial's start cost."""
+        if key in self._live:
+            attributes.write_setup(self._live[key], setup)
+
+    def measure(self, key: str, usage: GpuUsage) -> None:
+        """Notes what a trial has used of its GPU so far; it is stored when the trial is settled."""
+        self._usage[key] = usage
+
     def fail(self, key: str, reason: str) -> None:
         """Makes a live trial FAIL; nothing happens if it is settled already."""
         if key in self._live:
@@ -215,6 +226,8 @@ class StudyLedger:
         trial = self._live[key]
         if reason is not None:
             trial.set_user_attr(attributes.REASON, reason)
+        if (usage := self._usage.pop(key, None)) is not None:
+            attributes.write_usage(trial, usage)
         attributes.write_end(trial, attributes.read_score(trial))
         frozen = self._study.tell(trial, value, state=state)
         del self._live[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from typing import Protocol
 
 from hpo.resources import MIG_UUID, VISIBLE
@@ -37,7 +38,25 @@ class CudaDevices(Protocol):
         """Free and total memory, bytes."""
 
 
-def pin(gpus: float, cuda: CudaDevices) -> str:
+@dataclass(frozen=True)
+class PinnedGpu:
+    """A device that this process sees.
+
+    Attributes:
+        name: As CUDA calls it.
+        uuid: ``GPU-...``, or the ``MIG-...`` that selects a slice.
+        free: Free memory when it was looked at, bytes.
+    """
+
+    name: str
+    uuid: str
+    free: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, UUID {self.uuid}, {self.free // MIB} MiB free"
+
+
+def pin(gpus: float, cuda: CudaDevices) -> tuple[PinnedGpu, ...]:
     """Asserts that this process sees as many devices as its trial asked for.
 
     CUDA itself is asked, because it alone knows what it makes of ``CUDA_VISIBLE_DEVICES``: numbers, UUIDs
@@ -48,7 +67,7 @@ def pin(gpus: float, cuda: CudaDevices) -> str:
         cuda: ``torch.cuda``.
 
     Returns:
-        One line with name, UUID and free MiB of each device.
+        The devices.
 
     Raises:
         ConfigError: Naming ``resources.gpu`` if none, too few or too many are visible.
@@ -56,7 +75,7 @@ def pin(gpus: float, cuda: CudaDevices) -> str:
     setting = os.environ.get(VISIBLE)
     shown = cuda.device_count()
     _require_count(shown, max(1, math.ceil(gpus)), setting)
-    return "; ".join(_describe(cuda, device, setting) for device in range(shown))
+    return tuple(_describe(cuda, device, setting) for device in range(shown))
 
 
 def _require_count(shown: int, wanted: int, setting: str | None) -> None:
@@ -74,10 +93,10 @@ def _require_count(shown: int, wanted: int, setting: str | None) -> None:
     )
 
 
-def _describe(cuda: CudaDevices, device: int, setting: str | None) -> str:
+def _describe(cuda: CudaDevices, device: int, setting: str | None) -> PinnedGpu:
     properties = cuda.get_device_properties(device)
     free, _ = cuda.mem_get_info(device)
     entries = [] if setting is None else [entry.strip() for entry in setting.split(",")]
     slice_ = device < len(entries) and entries[device].startswith(MIG_UUID)
     uuid = entries[device] if slice_ else f"GPU-{properties.uuid}"
-    return f"{properties.name}, UUID {uuid}, {free // MIB} MiB free"
+    return PinnedGpu(properties.name, uuid, free)

@@ -33,6 +33,10 @@ class StudyScheduler(FIFOScheduler):
         outcome: Outcome = result[OUTCOME]
         if outcome.machine is not None:
             self._ledger.describe(trial.trial_id, outcome.machine)
+        if outcome.setup is not None:
+            self._ledger.set_up(trial.trial_id, outcome.setup)
+        if outcome.usage is not None:
+            self._ledger.measure(trial.trial_id, outcome.usage)
         if outcome.failure is not None:
             self._ledger.fail(trial.trial_id, outcome.failure)
             trial.max_failures = 0  # the next step raises and ends the process: nothing to retry

@@ -51,6 +51,7 @@ class StudySearcher(Searcher):
                     directory=self._directory.trial(started.number),
                     stop_file=self._directory.stop_file,
                     gpus=self._search.gpus_per_trial,
+                    memory_wait=self._search.resources.memory_wait,
                     timeout=self._search.resources.timeout,
                 )
                 return {ASSIGNMENT: assignment}

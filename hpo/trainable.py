@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import logging
-import sys
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ray import tune
 
-from hpo.attributes import OUT_OF_MEMORY, Machine
+from hpo.attributes import OUT_OF_MEMORY, Machine, Setup
+from hpo.gpu_memory import GpuMemory, GpuUsage
+from hpo.nvml import find_nvml
 from hpo.pinning import pin
 from hpo.run_directory import CHECKPOINT, LOG
 from hpo.trial_process import TrialLog, describe_machine, hide_gpus
@@ -23,7 +24,7 @@ from trainer.config import TrainerConfig
 from trainer.errors import FoxtuneError, MemoryPlanError
 from trainer.reports import EpochReport
 
-TRAINING = "trainer.training:Training"
+TRAINING = "trainer.warm_trainings:in_this_process"
 ASSIGNMENT = "assignment"
 OUTCOME = "outcome"
 
@@ -31,9 +32,15 @@ logger = logging.getLogger("foxtune")
 
 
 class SteppedTraining(Protocol):
-    """What a trial drives: ``trainer.training.Training``."""
+    """What a trial drives: ``trainer.training.Training``.
+
+    Attributes:
+        reports: Of the epochs done.
+        warm: Whether it took over what the training before it in this process had built.
+    """
 
     reports: list[EpochReport]
+    warm: bool
 
     @property
     def finished(self) -> bool:
@@ -61,6 +68,14 @@ class TrainingFactory(Protocol):
         """Builds it, or continues it from the directory's checkpoint."""
 
 
+@runtime_checkable
+class PlansMemory(Protocol):
+    """A factory that knows beforehand what GPU memory its trainings need."""
+
+    def needed_bytes(self, config: TrainerConfig, market: Any, available: int) -> int:
+        """Bytes of a training; where ``available`` are plenty it may say more."""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """What the driver tells a process to train.
@@ -71,6 +86,7 @@ class Assignment:
         directory: The trial's folder.
         stop_file: There when the driver wants the trial to save and stop.
         gpus: GPUs of the trial; 0 hides all of them.
+        memory_wait: Seconds to wait until the GPU has the needed memory free.
         timeout: Seconds that an epoch may take; ``None``: no limit.
     """
 
@@ -79,6 +95,7 @@ class Assignment:
     directory: Path
     stop_file: Path
     gpus: float
+    memory_wait: float = 0.0
     timeout: float | None = None
 
 
@@ -89,11 +106,15 @@ class Outcome:
     Attributes:
         reports: New epochs; after a resume also those done before, which the study may not have seen.
         machine: Where it runs; with a trial's first step only.
+        setup: What the start cost; with a trial's first step only.
+        usage: What the trial has used of its GPU so far; None without one.
         failure: Why the training ended; ``None`` while all is well.
     """
 
     reports: tuple[EpochReport, ...] = ()
     machine: Machine | None = None
+    setup: Setup | None = None
+    usage: GpuUsage | None = None
     failure: str | None = None
 
 
@@ -113,9 +134,10 @@ class TrialTrainable(tune.Trainable):
     ) -> None:
         """Receives the trial's assignment, and the market from the object store."""
         self._market = market
-        self._factory = training
+        self._training_source = training
         self._log = TrialLog()
         self._training: SteppedTraining | None = None
+        self._memory: GpuMemory | None = None
         self._failed: str | None = None
         self._take(config[ASSIGNMENT])
 
@@ -139,7 +161,7 @@ class TrialTrainable(tune.Trainable):
         except Exception as error:
             self._failed = reason_of(error)
             logger.error("trial %d failed: %s\n%s", self._assignment.number, error, traceback.format_exc())
-            return {OUTCOME: Outcome(failure=self._failed)}
+            return {OUTCOME: Outcome(usage=self._last_usage(), failure=self._failed)}
         finally:
             self._watchdog.stop()
 
@@ -153,6 +175,7 @@ class TrialTrainable(tune.Trainable):
 
     def _take(self, assignment: Assignment) -> None:
         self._assignment = assignment
+        self._assigned = time.monotonic()
         if assignment.gpus == 0:
             hide_gpus()
         self._log.open(assignment.directory / LOG)
@@ -160,10 +183,12 @@ class TrialTrainable(tune.Trainable):
         logger.info("trial %d: %s", assignment.number, assignment.config.model_dump_json())
 
     def _advance(self) -> Outcome:
-        first = self._training is None
+        setup: Setup | None = None
+        before: tuple[EpochReport, ...] = ()
         if self._training is None:
             self._training = self._build()
-        before = tuple(self._training.reports) if first else ()
+            before = tuple(self._training.reports)
+            setup = Setup(time.monotonic() - self._assigned, self._training.warm)
         new = () if self._training.finished else (self._training.run_epoch(),)
         if self._training.finished:
             self._training.finish()
@@ -171,29 +196,50 @@ class TrialTrainable(tune.Trainable):
             logger.info(
                 "trial %d epoch %d: score %.4f", self._assignment.number, new[0].epoch, new[0].score.value
             )
-        return Outcome((*before, *new), describe_machine() if first else None)
+        machine = None if setup is None else describe_machine()
+        return Outcome((*before, *new), machine, setup, self._usage())
 
     def _build(self) -> SteppedTraining:
-        directory = self._assignment.directory
+        assignment = self._assignment
+        directory = assignment.directory
         if has_timed_out(directory):  # Ray has started the process again; it would hang once more
-            raise TrialTimeoutError(timeout_reason(self._assignment.timeout))
-        if self._assignment.gpus > 0:
-            from torch import cuda
-
-            logger.info("trial %d: on %s", self._assignment.number, pin(self._assignment.gpus, cuda))
+            raise TrialTimeoutError(timeout_reason(assignment.timeout))
+        factory = resolve_factory(self._training_source)
+        if assignment.gpus > 0:
+            self._take_gpu(factory)
         resume = (directory / CHECKPOINT).exists()
-        factory = resolve_factory(self._factory)
-        return factory(self._assignment.config, self._market, directory, resume=resume)
+        return factory(assignment.config, self._market, directory, resume=resume)
+
+    def _take_gpu(self, factory: TrainingFactory) -> None:
+        """Asserts that the GPU is there, and waits until it has the memory free that the trial needs."""
+        from torch import cuda
+
+        assignment = self._assignment
+        gpus = pin(assignment.gpus, cuda)
+        logger.info("trial %d: on %s", assignment.number, "; ".join(str(gpu) for gpu in gpus))
+        self._memory = GpuMemory(gpus[0], cuda, find_nvml())
+        if isinstance(factory, PlansMemory):
+            needed = factory.needed_bytes(assignment.config, self._market, self._memory.available())
+            self._watchdog.stop()  # a trial that waits does not hang
+            self._memory.wait_for(needed, assignment.memory_wait)
+            self._watchdog.start()
+
+    def _usage(self) -> GpuUsage | None:
+        return None if self._memory is None else self._memory.usage()
+
+    def _last_usage(self) -> GpuUsage | None:
+        try:
+            return self._usage()
+        except RuntimeError as error:  # a CUDA context that is lost answers nothing any more
+            logger.info("the GPU's memory is unknown: %s", error)
+            return None
 
     def _release(self) -> None:
         self._watchdog.close()
         if self._training is not None:
             self._training.close()
-        self._training = None
-        gc.collect()
-        torch = sys.modules.get("torch")
-        if torch is not None and torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+        # What a training leaves on a GPU stays for the next one of its shapes (trainer.warm_learner).
+        self._training = self._memory = None
 
 
 def resolve_factory(factory: str | TrainingFactory) -> TrainingFactory:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hpo.trainable import TrainingFactory
     from trainer.data.market import MarketData
 
-TRAINING = "trainer.training:Training"
+TRAINING = "trainer.warm_trainings:in_this_process"
 
 
 def tune(

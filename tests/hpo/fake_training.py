@@ -46,6 +46,8 @@ def fake_report(value: float, epoch: int, epochs: int, degenerate: tuple[str, ..
 class FakeTraining:
     """Runs ``epoch_seconds`` an epoch; ``fail``, ``kill`` and ``log`` are files' names in the runs folder."""
 
+    warm = False
+
     def __init__(
         self, config: TrainerConfig, market: FakeMarket, directory: Path, *, resume: bool = False
     ) -> None:

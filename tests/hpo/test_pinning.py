@@ -34,6 +34,10 @@ class Cuda:
         return (device + 1) * 1000 * 2**20 + 7, 2**40
 
 
+def told(gpus):
+    return [str(gpu) for gpu in gpus]
+
+
 ONE = Cuda((Properties("H200", "6666-bbbb"),))
 TWO = Cuda((Properties("H200", "1111-aaaa"), Properties("H200", "6666-bbbb")))
 
@@ -44,19 +48,20 @@ def test_a_trial_says_name_uuid_and_free_memory_of_its_one_device(monkeypatch, g
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if setting is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
-    assert pin(gpus, ONE) == "H200, UUID GPU-6666-bbbb, 1000 MiB free"
+    assert told(pin(gpus, ONE)) == ["H200, UUID GPU-6666-bbbb, 1000 MiB free"]
 
 
 def test_a_slice_is_called_by_the_name_that_selects_it(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-377e1111-dddd")
-    assert pin(1.0, ONE) == "H200, UUID MIG-377e1111-dddd, 1000 MiB free"
+    assert told(pin(1.0, ONE)) == ["H200, UUID MIG-377e1111-dddd, 1000 MiB free"]
 
 
 def test_a_trial_that_was_given_two_devices_names_both(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert pin(2.0, TWO) == (
-        "H200, UUID GPU-1111-aaaa, 1000 MiB free; H200, UUID GPU-6666-bbbb, 2000 MiB free"
-    )
+    assert told(pin(2.0, TWO)) == [
+        "H200, UUID GPU-1111-aaaa, 1000 MiB free",
+        "H200, UUID GPU-6666-bbbb, 2000 MiB free",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A fused learner serves training after training: nothing compiled, captured or allocated, not a bit changed."""
+"""A fused learner serves training after training: nothing compiled or captured, not a bit changed."""
 
 import pytest
 import torch
