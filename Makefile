@@ -16,13 +16,14 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check gpu bench clean
+.PHONY: help demo test check gpu sanitize bench clean
 
 help:
 	@echo "make demo    search eight trials on S&P 500 bars, without a GPU, and write a report"
 	@echo "make test    the whole test suite, without a GPU"
 	@echo "make check   lint, format, types and the rules of the layout"
 	@echo "make gpu     the tests that need a CUDA device"
+	@echo "make sanitize  the kernels under compute-sanitizer, which the CUDA toolkit brings"
 	@echo "make bench   measure the trainer (docs/benchmarks.md)"
 	@echo "make clean   remove .venv and caches; runs/ stays"
 
@@ -41,6 +42,10 @@ check: $(DEV)
 
 gpu: $(GPU)
 	$(BIN)/python -m pytest -m gpu -q
+
+sanitize: $(GPU)
+	PYTHON=$(BIN)/python .ci/sanitize --plant
+	PYTHON=$(BIN)/python .ci/sanitize
 
 bench: $(BASE)
 	$(BIN)/foxtune bench
