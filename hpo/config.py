@@ -53,6 +53,7 @@ class SearchConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # of the sampler; with concurrent 1 repeatable
     time_budget: Positive | None = None  # seconds
     max_consecutive_bad: Count = 10  # failed trials in a row that end the search
+    artifacts: bool = True  # keep every trial's equity picture and end of log for Optuna Dashboard
     max_failures: Annotated[int, Field(ge=0)] = 2  # retries of a trial whose process was killed
     resources: ResourcesConfig = ResourcesConfig()
     ray: RayConfig = RayConfig()

@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from hpo import attributes
 from hpo.config import SearchConfig
+from hpo.dashboard.trial_page import TrialPages
 from hpo.gpu_memory import GpuUsage
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
@@ -90,6 +91,7 @@ class StudyLedger:
         self._data = data
         self._directory = directory
         self._watcher = watcher
+        self._pages = TrialPages(directory, search.artifacts)
         self._live: dict[str, optuna.Trial] = {}
         self._usage: dict[str, GpuUsage] = {}
         self._settled: list[int] = []
@@ -229,6 +231,7 @@ class StudyLedger:
         if (usage := self._usage.pop(key, None)) is not None:
             attributes.write_usage(trial, usage)
         attributes.write_end(trial, attributes.read_score(trial))
+        self._pages.write(trial, state, value, reason)
         frozen = self._study.tell(trial, value, state=state)
         del self._live[key]
         self.drop_checkpoints()

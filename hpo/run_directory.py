@@ -55,6 +55,11 @@ class RunDirectory:
         """Ray Tune's own records; removed when a search ends."""
         return self.path / "ray"
 
+    @property
+    def artifacts(self) -> Path:
+        """Files that Optuna Dashboard shows with trials."""
+        return self.path / "artifacts"
+
     def trial(self, number: int) -> Path:
         """The folder of a trial: log.txt, checkpoint.pt, weights.pt, evaluation.parquet."""
         return self.path / "trials" / f"{number:04d}"
