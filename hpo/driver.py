@@ -13,6 +13,7 @@ from ray.tune.experiment import Trial
 
 from hpo.attributes import DataRecord, best_trial
 from hpo.config import SearchConfig
+from hpo.dashboard.study_page import describe_study
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
@@ -103,6 +104,7 @@ def drive(job: Job) -> SearchOutcome:
     data = DataRecord.of(job.market, search.trainer.data.path)
     best = best_trial(job.study.get_trials(deepcopy=False))
     known = None if best is None or best.value is None else (best.value, best.number)
+    describe_study(job.study, search, job.space, job.market)
     with SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress:
         ledger = StudyLedger(job.study, job.storage, search, job.space, data, directory, progress)
         try:

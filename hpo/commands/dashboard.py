@@ -29,7 +29,10 @@ def _run(arguments: Namespace, context: Context) -> int:
     print(f"http://{arguments.host}:{arguments.port}/dashboard  (ctrl-C stops it)", flush=True)
     from optuna_dashboard import run_server
 
-    run_server(opened.storage, host=arguments.host, port=arguments.port)
+    from hpo.dashboard.artifact_files import open_store
+
+    store = open_store(opened.directory.artifacts)
+    run_server(opened.storage, host=arguments.host, port=arguments.port, artifact_store=store)
     return 0
 
 

@@ -17,13 +17,18 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.stored_trial import open_named
-    from hpo.report import write_report
+    from hpo.dashboard.figures import publish_unless_driven
+    from hpo.report import read_report, write_page
 
     opened = open_named(arguments)
     if opened.reconciliation.message is not None:
         print(opened.reconciliation.message)
     path = arguments.out or opened.directory.path / REPORT
-    print(write_report(opened.study, opened.directory.path, path))
+    reading = read_report(opened.study, opened.directory.path)
+    print(write_page(reading, path))
+    left = publish_unless_driven(reading, opened.directory)
+    if left is not None:
+        print(left)
     return 0
 
 

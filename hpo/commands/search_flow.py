@@ -25,14 +25,19 @@ def close_search(outcome: SearchOutcome) -> int:
     """
     import optuna
 
-    from hpo.report import write_report
+    from hpo.dashboard.figures import publish_unless_driven
+    from hpo.report import read_report, write_page
     from hpo.studies import open_found
 
     study = optuna.load_study(study_name=outcome.study, storage=open_found(outcome.storage, outcome.study))
     trials = study.get_trials(deepcopy=False)
     print(f"\n{trial_table(trials, None if outcome.best is None else outcome.best.number)}")
     print(f"\n{outcome.message} in {outcome.seconds:.0f} s")
-    report = write_report(study, outcome.directory.path, outcome.directory.path / REPORT)
+    reading = read_report(study, outcome.directory.path)
+    report = write_page(reading, outcome.directory.path / REPORT)
+    left = publish_unless_driven(reading, outcome.directory)
+    if left is not None:
+        print(left)
     if outcome.best is not None:
         print(f"\n{best_lines(trials[outcome.best.number])}")
     print(f"\nstudy   {outcome.storage}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)

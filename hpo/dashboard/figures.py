@@ -9,12 +9,33 @@ from hpo.dashboard.notes import with_section
 from hpo.report.charts import Chart
 from hpo.report.reading import Reading
 from hpo.report.verdict import verdict
+from hpo.run_directory import RunDirectory
 
 VERDICT = "Verdict"
 TITLE_HEIGHT = 40  # pixels
 BREAKS = re.compile(r"</p>|</div>|</tr>")
 CELLS = re.compile(r"</t[hd]>")
 TAGS = re.compile(r"<[^>]+>")
+
+
+def publish_unless_driven(reading: Reading, directory: RunDirectory) -> str | None:
+    """Calls :func:`publish` as the study's driver; a search that runs keeps the study to itself.
+
+    Args:
+        reading: The study, read and judged.
+        directory: The study's folder, which holds the driver's lock.
+
+    Returns:
+        What to tell the user where nothing was written; None otherwise.
+    """
+    if not directory.path.is_dir():
+        return f"{directory.path} is not on this machine: Optuna Dashboard keeps its older figures"
+    driver = directory.live_driver()
+    if driver is not None:
+        return f"the study is being run by {driver}: Optuna Dashboard gets its figures when that ends"
+    with directory.driving(reading.record.name):
+        publish(reading)
+    return None
 
 
 def publish(reading: Reading) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import optuna
+from optuna.exceptions import ExperimentalWarning
 
 from hpo.attributes import DataRecord
 from hpo.config import SearchConfig
@@ -26,9 +29,12 @@ def describe_study(study: optuna.Study, search: SearchConfig, space: SearchSpace
     """
     from optuna_dashboard import get_note, save_note
 
-    metric = [search.trainer.metrics.objective]
+    metric: list[str] = [search.trainer.metrics.objective]
     if study.metric_names != metric:
-        study.set_metric_names(metric)
+        with warnings.catch_warnings():
+            # Experimental since Optuna 3.2; without it every axis of the dashboard reads "Objective Value".
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            study.set_metric_names(metric)
     note = get_note(study)
     changed = with_section(note, SEARCH, search_section(search, space, market))
     if changed != note:
