@@ -28,8 +28,12 @@ from trainer.config import TrainerConfig
 from trainer.data.synthetic import synthetic_market
 from trainer.folds import Fold
 from trainer.fused.market_learner import FusedMarketLearner
+from trainer.fused.networks import FusedNetworks
+from trainer.fused.precision import activation_dtype
 from trainer.fused.steps import FusedSteps
+from trainer.fused.workspaces import QWorkspace
 from trainer.hyperparameters import STRATEGIES, Hyperparameters
+from trainer.kernels.act import act_greedily
 from trainer.kernels.loader import Kernel, builder, gathering, import_cupy
 from trainer.kernels.nvrtc import open_nvrtc
 from trainer.layout import StateLayout
@@ -184,6 +188,17 @@ def run_market(configuration: Configuration, device: torch.device) -> None:
         learner.collect()
     learner.learn(UPDATES)
     learner.evaluate()
+    act_on_products(learner._steps.agent.networks, members, hyper, config)
+
+
+def act_on_products(
+    networks: FusedNetworks, members: int, hyper: Hyperparameters, config: TrainerConfig
+) -> None:
+    """Acts greedily behind a chain of products, as the walk does with layers too wide for one launch."""
+    dtype, device = activation_dtype(config.training.precision), hyper.gamma.device
+    workspace = QWorkspace.allocate(networks.shapes, members, 1, dtype, device)
+    action = torch.zeros((members, 1, networks.shapes.heads - 1), dtype=torch.uint8, device=device)
+    act_greedily(networks, workspace, hyper, action)
 
 
 def run(configuration: Configuration, device: torch.device) -> None:

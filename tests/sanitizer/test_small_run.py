@@ -129,8 +129,9 @@ def test_a_lane_of_one_step_reaches(recorded, kernel):
     assert 1 in shapes(recorded, kernel, "length")
 
 
-def test_actions_are_sampled_with_and_without_a_value_network(recorded):
+def test_actions_are_sampled_with_and_without_a_value_network_and_taken_greedily(recorded):
     assert defined(recorded, "act", "HAS_VALUE") == {0, 1}
+    assert defined(recorded, "act", "GREEDY") == {0, 1}
 
 
 def test_both_targets_are_learnt_in_all_precisions(small_run):
