@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from hpo.dashboard.notes import with_section
+import plotly.graph_objects as go
+
+from hpo.dashboard.notes import table, with_section
 from hpo.report.charts import Chart
 from hpo.report.reading import Reading
 from hpo.report.verdict import verdict
 from hpo.run_directory import RunDirectory
 
 VERDICT = "Verdict"
-TITLE_HEIGHT = 40  # pixels
-BREAKS = re.compile(r"</p>|</div>|</tr>")
-CELLS = re.compile(r"</t[hd]>")
+BREAKS = re.compile(r"</p>|</div>")
+TABLE = re.compile(r"<table[^>]*>(.*?)</table>", re.DOTALL)
+ROW = re.compile(r"<tr[^>]*>(.*?)</tr>", re.DOTALL)
+CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
+BOLD = re.compile(r"<b>(.*?)</b>")
 TAGS = re.compile(r"<[^>]+>")
 
 
@@ -50,25 +54,41 @@ def publish(reading: Reading) -> None:
 
     for chart in reading.charts:
         save_plotly_graph_object(reading.study, titled(chart), graph_object_id=chart.identity)
-    text = as_text(verdict(reading.record, reading.best, reading.findings))
+    text = as_markdown(verdict(reading.record, reading.best, reading.findings))
     save_note(reading.study, with_section(get_note(reading.study), VERDICT, text))
 
 
-def titled(chart: Chart) -> object:
-    """The chart's figure with its title inside, where no page stands around it."""
-    import plotly.graph_objects as go
+def titled(chart: Chart) -> go.Figure:
+    """The chart's figure with its title inside, where no page stands around it.
 
+    The dashboard's buttons lie over the uppermost pixels and its cards are narrow: the title stands below
+    the buttons, cut to its first words, and the legend below the plot.
+    """
     figure = go.Figure(chart.figure)
-    legend_above = any(trace.showlegend is not False and trace.name for trace in figure.data)
+    words = re.split(r"[,:]", chart.title)[0]
     figure.update_layout(
-        title={"text": chart.title, "x": 0.01, "y": 0.99, "yanchor": "top", "font": {"size": 15}},
-        margin={"t": TITLE_HEIGHT + (24 if legend_above else 0)},
+        title={"text": words, "x": 0.02, "yref": "paper", "y": 1.0, "yanchor": "bottom", "pad": {"b": 8}},
+        margin={"t": 64},
+        legend={"y": -0.2, "yanchor": "top"},
     )
     return figure
 
 
-def as_text(html: str) -> str:
-    """The words of a fragment of the page, a paragraph a line; a row of a table is one, too."""
-    lines = (TAGS.sub("", CELLS.sub(" | ", part)) for part in BREAKS.split(html))
-    words = (" ".join(unescape(line).split()).strip("| ") for line in lines)
-    return "\n\n".join(word for word in words if word)
+def as_markdown(html: str) -> str:
+    """The words of a fragment of the page; every table becomes one of Markdown."""
+    tables = [_markdown_table(found) for found in TABLE.findall(html)]
+    parts = []
+    for index, between in enumerate(TABLE.split(html)[:: TABLE.groups + 1]):
+        parts += [_words(part) for part in BREAKS.split(between)]
+        parts += tables[index : index + 1]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _markdown_table(rows: str) -> str:
+    header, *others = ([_words(cell) for cell in CELL.findall(row)] for row in ROW.findall(rows))
+    return table(header, others)
+
+
+def _words(html: str) -> str:
+    bold = BOLD.sub(lambda match: f"**{match[1]}**", html)
+    return " ".join(unescape(TAGS.sub(" ", bold)).split())

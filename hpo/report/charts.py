@@ -87,8 +87,10 @@ def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> s
 
 
 def dates(nanoseconds: npt.NDArray[np.int64]) -> list[str]:
-    """ISO times to the second, UTC."""
-    return [str(moment) for moment in nanoseconds.astype("datetime64[ns]").astype("datetime64[s]")]
+    """ISO times, UTC, to the second; to the day where all of them are midnights, which keeps pages small."""
+    moments = nanoseconds.astype("datetime64[ns]").astype("datetime64[s]")
+    days = moments.astype("datetime64[D]")
+    return [str(moment) for moment in (days if (days == moments).all() else moments)]
 
 
 def rounded(values: npt.NDArray[np.float64] | Sequence[float]) -> list[float]:

@@ -12,7 +12,7 @@ from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
 from trainer.statistics.drawdown import drawdowns
 
-MOST_POINTS = 2400  # of one line over all folds
+MOST_POINTS = 1600  # of one line over all folds
 MOST_SEEDS = 8
 
 Values = npt.NDArray[np.float64]

@@ -31,7 +31,7 @@ def luck_chart(study: StudyRecord, findings: Findings) -> Chart | None:
         name="trials that keep a score",
         marker={"color": STATE_COLOURS["COMPLETE"], "line": {"color": "white", "width": 1}},
         opacity=0.75,
-        nbinsx=40,
+        nbinsx=int(min(40, max(8, 2 * np.sqrt(ratios.size)))),
     )
     ends = np.array([ratios.min(), ratios.max(), 0.0, findings.luck + 4.0 * spread])
     grid = np.linspace(ends.min(), ends.max(), POINTS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from hpo.report.charts import GRID, Chart, figure, rounded
+from hpo.report.charts import GRID, Chart, figure
 from hpo.report.records import TrialRecord
 from hpo.report.wording import number, plain
 
@@ -81,18 +81,18 @@ def _add_lines(
 ) -> None:
     across: list[int | None] = []
     up: list[float | None] = []
-    texts: list[str | None] = []
+    numbers: list[int | None] = []
     for at in group:
         across += [*range(len(axes)), None]
         up += [*(axis.places[at] for axis in axes), None]
-        texts += [f"trial {trials[at].number}: {number(trials[at].value, 3)}"] * len(axes) + [None]
+        numbers += [trials[at].number] * len(axes) + [None]
     chart.add_scatter(
         x=across,
         y=up,
-        text=texts,
+        customdata=numbers,
         mode="lines",
         line={"color": colour, "width": 1.2},
-        hovertemplate="%{text}<extra></extra>",
+        hovertemplate="trial %{customdata}<extra></extra>",
         showlegend=False,
     )
 
@@ -121,7 +121,7 @@ def _numeric(name: str, values: Sequence[float | None], ends: Sequence[str]) -> 
     """An axis from the lowest to the highest value; a trial without the parameter breaks its line."""
     known = [value for value in values if value is not None]
     low, width = min(known), max(known) - min(known) or 1.0
-    places = tuple(None if value is None else rounded([(value - low) / width])[0] for value in values)
+    places = tuple(None if value is None else round((value - low) / width, 4) for value in values)
     return _Axis(name, places, ((-0.06, ends[0]), (1.06, ends[1])))
 
 
