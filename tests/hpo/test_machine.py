@@ -1,7 +1,11 @@
 """What doctor says of versions; every input is made up, so the machine does not matter."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from hpo.machine import (
     MISSING,
@@ -17,6 +21,7 @@ from hpo.machine import (
 )
 from trainer.compatibility import CudaStack
 
+ROOT = Path(__file__).parents[2]
 RAY = Requirement("ray[tune]>=2.50,<3")
 
 
@@ -26,6 +31,13 @@ RAY = Requirement("ray[tune]>=2.50,<3")
 )
 def test_python_is_held_against_the_supported_range(version, state):
     assert python_finding(version).state == state
+
+
+def test_the_range_of_python_that_is_checked_is_the_one_that_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = SpecifierSet(project["requires-python"])
+    supported = {minor for minor in range(8, 20) if python_finding((3, minor, 1)).state == OK}
+    assert {minor for minor in range(8, 20) if declared.contains(f"3.{minor}.1")} == supported == {11, 12, 13}
 
 
 def test_a_wrong_python_names_what_to_type():

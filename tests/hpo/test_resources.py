@@ -57,6 +57,14 @@ def test_zero_gpus_mean_the_reference_backend_on_the_cpu(make_search):
     assert (training.backend, training.device) == ("reference", "cpu")
 
 
+def test_the_fused_backend_on_zero_gpus_is_refused_with_both_ways_out(make_search):
+    with pytest.raises(ConfigError) as refusal:
+        make_search(resources={"gpu": 0}, trainer={"training": {"backend": "fused"}})
+    assert refusal.value.key == "resources.gpu"
+    assert "trial has no GPU assigned" in str(refusal.value)
+    assert "--gpus-per-trial 1 or --backend reference" in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("gpu", "gpus", "concurrent"), [(1, 2, 2), (1, 8, 3), (0.5, 1, 2), (2, 3, 1), (0, 0, 3)]
 )
