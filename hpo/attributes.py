@@ -109,7 +109,8 @@ class DataRecord:
 def write_start(trial: optuna.Trial, config: TrainerConfig, data: DataRecord) -> None:
     """Stores what a trial is going to run; a resumed trial keeps what it has."""
     if CONFIG not in trial.user_attrs:
-        trial.set_user_attr(CONFIG, config.model_dump_json())
+        # With spaces: the dashboard breaks lines there, and one that it cannot break hides what is beside it.
+        trial.set_user_attr(CONFIG, json.dumps(config.model_dump(mode="json")))
         trial.set_user_attr(DATA_HASH, data.hash)
         trial.set_user_attr(DATA, asdict(data))
 
