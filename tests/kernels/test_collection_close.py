@@ -18,7 +18,7 @@ LAYOUT = StateLayout(1, 2, 0, 1, (2,))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
-@pytest.mark.parametrize(("lanes", "length"), [(1, 2), (3, 31), (5, 32), (4, 33), (7, 64), (2, 129)])
+@pytest.mark.parametrize(("lanes", "length"), [(1, 2), (9, 1), (3, 31), (5, 32), (4, 33), (7, 64), (2, 129)])
 def test_every_transition_stops_where_the_reference_says(lanes, length, share, cuda, guards):
     members, count = 2, lanes * length
     capacity, written = count + 5, 3 * count + 2  # the collection wraps around the ring's end
