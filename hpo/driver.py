@@ -16,6 +16,7 @@ from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
+from hpo.mirrored_storage import mirrored
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.progress import SearchProgress
 from hpo.ray_cluster import Cluster, connected, require_on_every_node
@@ -106,7 +107,8 @@ def drive(job: Job) -> SearchOutcome:
     known = None if best is None or best.value is None else (best.value, best.number)
     describe_study(job.study, search, job.space, job.market)
     with SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress:
-        ledger = StudyLedger(job.study, job.storage, search, job.space, data, directory, progress)
+        study, storage = mirrored(job.study, job.storage)
+        ledger = StudyLedger(study, storage, search, job.space, data, directory, progress)
         try:
             _run_ray(job, ledger, directory, started)
         except KeyboardInterrupt:  # SearchStopped, as Ray's core passes it on
