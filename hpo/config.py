@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hpo.durations import Duration
 from trainer.config import TrainerConfig
-from trainer.config.sections import Count, NonNegative, Positive, Section
+from trainer.config.sections import Count, NonNegative, Section
 from trainer.errors import ConfigError
 
 STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # a folder is named after it
@@ -20,7 +21,7 @@ class ResourcesConfig(Section):
     gpu: NonNegative | None = None  # GPUs per trial; None: 0 with backend reference on the CPU, else 1
     cpu: Count = 1  # CPU cores per trial
     memory_wait: NonNegative = 60.0  # seconds that a trial waits until its GPU has the memory it needs free
-    timeout: Positive | None = None  # seconds without a report that end a trial; None: no limit
+    timeout: Duration | None = None  # seconds, or 30m, without a report that end a trial; None: no limit
 
 
 class RayConfig(Section):
@@ -51,7 +52,7 @@ class SearchConfig(Section):
     trials: Count = 8  # finished trials of the study in the end
     concurrent: Count = 1  # trials at a time
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # of the sampler; with concurrent 1 repeatable
-    time_budget: Positive | None = None  # seconds
+    time_budget: Duration | None = None  # seconds, or 90s, 30m, 2h
     max_consecutive_bad: Count = 10  # failed trials in a row that end the search
     artifacts: bool = True  # keep every trial's equity picture and end of log for Optuna Dashboard
     max_failures: Annotated[int, Field(ge=0)] = 2  # retries of a trial whose process was killed

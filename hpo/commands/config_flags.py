@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,6 @@ from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
-
-SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True)
@@ -129,10 +126,10 @@ def assignments(arguments: Namespace, flags: tuple[Flag, ...]) -> list[Assignmen
 
 
 def parse_value(key: str, text: str) -> Any:
-    """Reads one value: nothing is None, a TOML list is a tuple, a duration is seconds, else the text.
+    """Reads one value: nothing is None, a TOML list is a tuple, anything else the text.
 
-    Quotes around a text are TOML's, as error messages print them. Numbers and truth values stay text; the
-    key's own type reads them, and complains in its own words.
+    Quotes around a text are TOML's, as error messages print them. Numbers, durations and truth values stay
+    text; the key's own type reads them, and complains in its own words.
     """
     import tomllib
 
@@ -144,35 +141,12 @@ def parse_value(key: str, text: str) -> Any:
         except tomllib.TOMLDecodeError:
             raise ConfigError(key, f"must be one text in quotes, or without any, but got {text}") from None
         return text
-    if key.rpartition(".")[2] == "time_budget":
-        return parse_duration(text)
     if text.startswith("["):
         try:
             return tuple(tomllib.loads(f"value = {text}")["value"])
         except tomllib.TOMLDecodeError:
             raise ConfigError(key, f"must be a list like [1, 2], but got {text!r}") from None
     return text
-
-
-def parse_duration(text: str) -> float:
-    """Reads ``90s``, ``30m``, ``1h30m`` or plain seconds.
-
-    Returns:
-        Seconds, more than 0.
-
-    Raises:
-        ConfigError: For anything else.
-    """
-    whole = re.fullmatch(r"(?:\d+(?:\.\d+)?[smhd])+", text)
-    plain = re.fullmatch(r"\d+(?:\.\d+)?", text)
-    seconds = 0.0
-    if whole:
-        seconds = sum(float(n) * SECONDS[unit] for n, unit in re.findall(r"(\d+(?:\.\d+)?)([smhd])", text))
-    elif plain:
-        seconds = float(text)
-    if seconds <= 0:
-        raise ConfigError("--time-budget", f"must be a duration like 90s, 30m or 2h, but got {text!r}")
-    return seconds
 
 
 def _destination(flag: Flag) -> str:

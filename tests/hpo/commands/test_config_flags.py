@@ -11,7 +11,6 @@ from hpo.commands.config_flags import (
     add_flags,
     assignments,
     effective_from,
-    parse_duration,
     parse_value,
 )
 from hpo.effective_config import known_keys
@@ -79,20 +78,6 @@ def test_a_list_is_read_as_toml():
     assert parse_value("trunk_widths", "[64, 32]") == (64, 32)
     with pytest.raises(ConfigError, match="trunk_widths: must be a list"):
         parse_value("trunk_widths", "[64, 32")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("45", 45.0)],
-)
-def test_durations_are_read_in_seconds(text, seconds):
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "m", "0s", "0", "-5m", "30 m", "30min", "half an hour"])
-def test_anything_else_is_not_a_duration(text):
-    with pytest.raises(ConfigError, match="--time-budget: must be a duration like 90s, 30m or 2h"):
-        parse_duration(text)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Durations read the same in a file and on the command line."""
+
+import pytest
+
+from hpo.config import SearchConfig
+from hpo.durations import format_duration, parse_duration
+from hpo.effective_config import Assignment, resolve
+from trainer.config import validated
+from trainer.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("45", 45.0)],
+)
+def test_durations_are_read_in_seconds(text, seconds):
+    assert parse_duration(text) == seconds
+    assert validated(SearchConfig, {"time_budget": text}).time_budget == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "0s", "0", "-5m", "30 m", "30min", "half an hour"])
+def test_anything_else_is_refused_with_the_key(text):
+    with pytest.raises(ConfigError, match=r"^resources\.timeout: `timeout` must be a duration like 90s, 30m or 2h"):
+        validated(SearchConfig, {"resources": {"timeout": text}})
+
+
+def test_a_configuration_file_may_hold_the_text_or_plain_seconds(tmp_path):
+    file = tmp_path / "search.toml"
+    file.write_text('time_budget = "30m"\n[resources]\ntimeout = 45\n')
+    config = resolve([], file).config
+    assert (config.time_budget, config.resources.timeout) == (1800.0, 45.0)
+    flag = Assignment("time_budget", "90s", "--time-budget")
+    assert resolve([flag], file).config.time_budget == 90.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(80.4, "80 s"), (90, "2 min"), (725, "12 min"), (11_100, "3 h 5 min")]
+)
+def test_durations_are_written_for_people(seconds, text):
+    assert format_duration(seconds) == text
