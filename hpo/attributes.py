@@ -39,6 +39,7 @@ GPU_DRIVER = "gpu_driver"  # version of the NVIDIA driver; this and the next two
 PEAK_MIB = "peak_mib"  # most GPU memory of the trial's tensors at a time
 GPU_USED_MIB = "gpu_used_mib"  # GPU memory in use by all processes when the trial last reported
 SETUP_SECONDS = "setup_seconds"  # from the assignment to the first epoch's start
+FIRST_EPOCH_AT = "first_epoch_at"  # when the first epoch began, by the clock of its process, UNIX seconds
 WARM = "warm"  # whether the trial took over buffers and graphs of the one before it
 SECONDS = "seconds"  # training time of all epochs
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
@@ -70,10 +71,12 @@ class Setup:
     Attributes:
         seconds: From the assignment to the start of the first epoch.
         warm: Whether it took over buffers and graphs of the trial before it in its process.
+        first_epoch_at: When that epoch began, UNIX seconds.
     """
 
     seconds: float
     warm: bool
+    first_epoch_at: float
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ def write_setup(trial: optuna.Trial, setup: Setup) -> None:
     """Stores what a trial's start cost."""
     trial.set_user_attr(SETUP_SECONDS, round(setup.seconds, 3))
     trial.set_user_attr(WARM, setup.warm)
+    trial.set_user_attr(FIRST_EPOCH_AT, round(setup.first_epoch_at, 3))
 
 
 def write_usage(trial: optuna.Trial, usage: GpuUsage) -> None:

@@ -188,7 +188,7 @@ class TrialTrainable(tune.Trainable):
         if self._training is None:
             self._training = self._build()
             before = tuple(self._training.reports)
-            setup = Setup(time.monotonic() - self._assigned, self._training.warm)
+            setup = Setup(time.monotonic() - self._assigned, self._training.warm, time.time())
         new = () if self._training.finished else (self._training.run_epoch(),)
         if self._training.finished:
             self._training.finish()
