@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.statistics.bootstrap import MINIMUM_OBSERVATIONS, block_length
-from trainer.statistics.sharpe import checked_returns, has_spread
+from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ def superior_predictive_ability(
     benchmark: npt.ArrayLike, policies: npt.ArrayLike, *, repetitions: int = 1000, seed: int = 0
 ) -> SuperiorAbility | None:
     """Hansen's studentised test with the stationary bootstrap; the loss is the negative return.
+
+    The package takes the largest mean difference as it is, so every difference is divided by its own
+    standard deviation under dependence before: a volatile policy must not drown a steady one.
 
     Args:
         benchmark: [T] returns to beat: zeros for cash, or the market's returns for buy and hold.
@@ -63,8 +66,8 @@ def superior_predictive_ability(
     if base.size < MINIMUM_OBSERVATIONS or not excess:
         return None
     block = max(block_length(column) for column in excess)
-    # The test only sees differences of losses, so the benchmark becomes 0; scaled against underflow.
-    losses = -np.stack([column / np.abs(column).max() for column in excess], axis=1)
+    # The test only sees differences of losses, so the benchmark becomes 0.
+    losses = -np.stack([_studentised(column, block) for column in excess], axis=1)
     test = SPA(np.zeros(base.size), losses, block_size=block, reps=repetitions, seed=seed)
     test.compute()
     return SuperiorAbility(
@@ -74,3 +77,32 @@ def superior_predictive_ability(
         policies=len(excess),
         block=block,
     )
+
+
+def long_run_deviation(values: Returns, block: int) -> float:
+    """Standard deviation of sqrt(T) times the mean of a series, as the stationary bootstrap sees it.
+
+    omega^2 = gamma_0 + 2 sum_i k_i gamma_i with k_i = (1 - i/T)(1 - p)^i + (i/T)(1 - p)^(T - i) and
+    p = 1 / block, which is the bootstrap's own variance and therefore not negative.
+
+    Args:
+        values: [T] with spread.
+        block: Mean block length, observations.
+
+    References:
+        Politis and Romano (1994), The stationary bootstrap, JASA 89(428), lemma 1; Hansen (2005), section 3.
+    """
+    rows = values.size
+    centred = values - values.mean()
+    spectrum = np.abs(np.fft.rfft(centred, 2 * rows)) ** 2  # padded: no lag wraps round
+    covariances = np.fft.irfft(spectrum)[:rows] / rows
+    lag, keep = np.arange(1, rows), 1.0 - 1.0 / block
+    kernel = (1.0 - lag / rows) * keep**lag + lag / rows * keep ** (rows - lag)
+    variance = covariances[0] + 2.0 * float(kernel @ covariances[1:])
+    # A series that turns back on itself within every block leaves rounding noise only.
+    return float(np.sqrt(max(variance, RELATIVE_SPREAD**2 * covariances[0])))
+
+
+def _studentised(values: Returns, block: int) -> Returns:
+    scaled: Returns = values / np.abs(values).max()  # against overflow and underflow
+    return scaled / long_run_deviation(scaled, block)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from arch.bootstrap import StationaryBootstrap
 
-from trainer.statistics.superior_predictive_ability import superior_predictive_ability
+from trainer.statistics.superior_predictive_ability import long_run_deviation, superior_predictive_ability
 
 
 def columns(seed, trials, shift=0.0):
@@ -43,3 +44,30 @@ def test_few_observations_have_no_test_and_shapes_must_match():
     assert superior_predictive_ability(np.zeros(10), columns(0, 2)[:10]) is None
     with pytest.raises(ValueError, match=r"policies\.shape"):
         superior_predictive_ability(np.zeros(10), columns(0, 2))
+
+
+def test_a_policy_at_a_larger_stake_changes_no_p_value():
+    policies = columns(5, 4, shift=0.001)
+    one = superior_predictive_ability(np.zeros(300), policies, repetitions=200)
+    other = superior_predictive_ability(np.zeros(300), policies * [1.0, 20.0, 0.1, 3.0], repetitions=200)
+    assert one.consistent == pytest.approx(other.consistent, abs=1e-12)
+
+
+def test_a_volatile_policy_does_not_drown_a_steady_one():
+    policies = columns(6, 2, shift=0.004)
+    policies[:, 1] = np.random.default_rng(7).standard_t(3, 300) * 0.1 + 0.01
+    assert superior_predictive_ability(np.zeros(300), policies, repetitions=200).consistent < 0.02
+
+
+def test_the_long_run_deviation_is_that_of_bootstrapped_means():
+    draws = np.random.default_rng(8).normal(0.0, 1.0, 201)
+    values = draws[1:] + 0.5 * draws[:-1]  # neighbours go together: a larger deviation of the mean
+    means = [sample[0][0].mean() for sample in StationaryBootstrap(5, values, seed=1).bootstrap(4000)]
+    deviation = long_run_deviation(values, 5)
+    assert deviation == pytest.approx(np.sqrt(200) * np.std(means), rel=0.03)
+    assert deviation > 1.2 * values.std()
+
+
+def test_blocks_of_one_observation_leave_the_plain_deviation():
+    values = columns(9, 1)[:, 0]
+    assert long_run_deviation(values, 1) == pytest.approx(values.std(), rel=1e-12)
