@@ -33,17 +33,18 @@ constexpr float kLowest = -3.402823466e38f;  // NVRTC knows no INFINITY
 #define FOXTUNE_TEXT_OF(x) #x
 #define FOXTUNE_TEXT(x) FOXTUNE_TEXT_OF(x)
 
-// The number behind the branch'th letter n of ACTIONS; 0 behind the last.
-__host__ __device__ constexpr int actions_of(int branch) {
-  const char* text = FOXTUNE_TEXT(ACTIONS);
+// The number behind the place'th letter n of a text such as n5n3n3; 0 behind the last.
+__host__ __device__ constexpr int listed(const char* text, int place) {
   for (int seen = -1; *text != '\0'; ++text) {
-    if (*text == 'n' && ++seen == branch) break;
+    if (*text == 'n' && ++seen == place) break;
   }
   if (*text == '\0') return 0;
   int number = 0;
   for (++text; *text >= '0' && *text <= '9'; ++text) number = 10 * number + (*text - '0');
   return number;
 }
+
+__host__ __device__ constexpr int actions_of(int branch) { return listed(FOXTUNE_TEXT(ACTIONS), branch); }
 
 constexpr int branches() {
   int count = 0;

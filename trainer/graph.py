@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from trainer.kernels.loader import gathering, import_cupy
+from trainer.phases import phase
 
 WARM_UP_CALLS = 3
 
@@ -26,28 +27,22 @@ class GraphedCallable:
         function: Device-only work, without arguments or results.
         reset: Called after warm-up, before capture; restores the tensors that ``function`` changes.
         enabled: False calls the function instead of replaying, for debugging (``--no-graph``).
+        warm_up: Called to warm up in place of ``function``: a shorter stretch with the same launches.
     """
 
     def __init__(
-        self, function: Callable[[], None], reset: Callable[[], None], *, enabled: bool = True
+        self,
+        function: Callable[[], None],
+        reset: Callable[[], None],
+        *,
+        enabled: bool = True,
+        warm_up: Callable[[], None] | None = None,
     ) -> None:
         self._function = function
         self._graph: torch.cuda.CUDAGraph | None = None
         if enabled:
-            side = _warm_up_stream(torch.cuda.current_device())
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                with gathering():  # a cold start compiles all kernels at once
-                    function()
-                for _ in range(WARM_UP_CALLS):
-                    function()
-            torch.cuda.current_stream().wait_stream(side)
-            torch.cuda.synchronize()
-            reset()
-            torch.cuda.synchronize()
-            self._graph = torch.cuda.CUDAGraph()
-            with _no_collection(), torch.cuda.graph(self._graph):
-                function()
+            with phase("capture"):
+                self._graph = _captured(function, reset, warm_up or function)
 
     def replay(self) -> None:
         """Queues one run of the function on the current stream."""
@@ -61,6 +56,26 @@ class GraphedCallable:
 def _warm_up_stream(device: int) -> torch.cuda.Stream:
     # One per process: cuBLAS keeps a workspace for every stream it has ever worked on.
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def _captured(
+    function: Callable[[], None], reset: Callable[[], None], warm_up: Callable[[], None]
+) -> torch.cuda.CUDAGraph:
+    side = _warm_up_stream(torch.cuda.current_device())
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        with gathering():  # a cold start compiles all kernels at once
+            warm_up()
+        for _ in range(WARM_UP_CALLS):
+            warm_up()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    reset()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with _no_collection(), torch.cuda.graph(graph):
+        function()
+    return graph
 
 
 @contextmanager

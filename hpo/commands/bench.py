@@ -11,14 +11,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--peers",
         action="store_true",
-        help="also measure the same gradient step in JAX and in compiled PyTorch, where installed",
+        help="also measure the same gradient step in JAX and in compiled PyTorch, where installed, and the "
+        "same trial in plain PyTorch",
     )
+    parser.add_argument("--only", metavar="NAME", help="one table: reference, step, market, kernels or trial")
 
 
 def _run(arguments: Namespace, context: Context) -> int:
     from trainer.benchmarks.sections import sections
 
-    for number, section in enumerate(sections(peers=arguments.peers)):
+    for number, section in enumerate(sections(peers=arguments.peers, only=arguments.only)):
         print(section if number == 0 else f"\n{section}", flush=True)
     return 0
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from typing import Any
 
 from trainer.errors import FoxtuneError
 
@@ -33,14 +34,19 @@ def peer_times(names: list[str]) -> dict[PeerKey, float]:
     """
     times: dict[PeerKey, float] = {}
     for name in names:
-        module = f"trainer.benchmarks.peer_{name}"
-        told = subprocess.run([sys.executable, "-m", module], stdout=subprocess.PIPE, text=True, check=False)
-        if told.returncode != 0:
-            raise FoxtuneError(
-                f"the peer {module} ended with code {told.returncode}; measure without --peers"
-            )
-        for line in told.stdout.splitlines():
-            if line.startswith("{"):
-                row = json.loads(line)
-                times[row["peer"], row["members"], row["batch"]] = row["us"]
+        for row in peer_rows(name):
+            times[row["peer"], row["members"], row["batch"]] = row["us"]
     return times
+
+
+def peer_rows(name: str) -> list[dict[str, Any]]:
+    """Runs ``peer_<name>`` and returns the JSON objects that it prints, one a line.
+
+    Raises:
+        FoxtuneError: If it fails; its own output stands above the message.
+    """
+    module = f"trainer.benchmarks.peer_{name}"
+    told = subprocess.run([sys.executable, "-m", module], stdout=subprocess.PIPE, text=True, check=False)
+    if told.returncode != 0:
+        raise FoxtuneError(f"the peer {module} ended with code {told.returncode}; measure without --peers")
+    return [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]

@@ -1,6 +1,8 @@
-"""FusedEvaluation: the greedy walk over the test windows, every bar a replay of one captured graph."""
+"""FusedEvaluation: the greedy walk over the test windows, many bars per replay of one captured graph."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 
@@ -13,8 +15,12 @@ from trainer.graph import GraphedCallable
 from trainer.hyperparameters import Hyperparameters
 from trainer.kernels.act import act_greedily
 from trainer.kernels.evaluation_step import OPENING, EvaluationLanes, evaluation_step
+from trainer.kernels.greedy_row import fits, greedy_row
 from trainer.market_environment import market_layout
 from trainer.market_tables import MarketTables
+from trainer.phases import phase
+
+MOST_BARS = 64  # per replay: two kernels each; the host is needed once for all of them
 
 
 class FusedEvaluation:
@@ -30,6 +36,8 @@ class FusedEvaluation:
 
     Attributes:
         lanes: One per member.
+        replays: Of one walk.
+        bars_per_replay: Their product with ``replays`` covers the longest window; lanes rest beyond it.
     """
 
     def __init__(
@@ -49,25 +57,46 @@ class FusedEvaluation:
         self.lanes = EvaluationLanes.allocate(tables, self._layout, act_dtype)
         self._q = QWorkspace.allocate(networks.shapes, tables.members, 1, act_dtype, device)
         self._closes = tables.exact_bars.moves[:, 3].cpu().numpy()
+        self._in_one_launch = fits(networks.shapes, act_dtype)
+        self.replays, self.bars_per_replay = even_replays(self.lanes.bars, MOST_BARS)
         # The lanes rest, so the calls that warm up change nothing but the networks' activations.
-        self._graph = GraphedCallable(self._advance, lambda: None, enabled=graphed)
+        self._graph = GraphedCallable(
+            self._advance_replay, lambda: None, enabled=graphed, warm_up=self._advance
+        )
 
     @torch.no_grad()
     def evaluate(self) -> MarketEvaluation:
         """Walks all members through their test windows; waits for the device once."""
-        self.lanes.bar.fill_(OPENING)
-        self._step()
-        for _ in range(self.lanes.bars):
-            self._graph.replay()
+        with phase("walk"):
+            self.lanes.bar.fill_(OPENING)
+            self._step()
+            for _ in range(self.replays):
+                self._graph.replay()
         trace = Trace(*self.lanes.trace.cpu().unbind(0))
         return MarketEvaluation(cut_to_windows(trace, self._tables, self._closes))
 
+    def _advance_replay(self) -> None:
+        for _ in range(self.bars_per_replay):
+            self._advance()
+
     @torch.no_grad()
     def _advance(self) -> None:
-        with matmul_precision(self._precision):
-            self._networks.q_forward(self.lanes.state, self._q)
-        act_greedily(self._networks, self._q, self._hyper, self.lanes.action)
+        if self._in_one_launch:
+            greedy_row(self._networks, self.lanes.state, self._q.logits, self._hyper, self.lanes.action)
+        else:
+            with matmul_precision(self._precision):
+                self._networks.q_forward(self.lanes.state, self._q)
+            act_greedily(self._networks, self._q, self._hyper, self.lanes.action)
         self._step()
 
     def _step(self) -> None:
         evaluation_step(self._tables, self._layout, self._hyper, self.lanes, self._desired, self._length)
+
+
+def even_replays(bars: int, most: int) -> tuple[int, int]:
+    """Returns (replays, bars per replay): as few replays as ``most`` allows, and of these as short as can be.
+
+    Fewer bars than there are replays are walked in vain.
+    """
+    replays = max(1, math.ceil(bars / most))
+    return replays, math.ceil(bars / replays)

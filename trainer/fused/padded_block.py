@@ -53,6 +53,10 @@ class PaddedBlock:
             offset += round_up(matrix.rows * matrix.columns, LINE)
         self.width = offset
 
+    def start(self, name: str) -> int:
+        """Returns the first element of matrix ``name`` in a row."""
+        return self._start[name]
+
     def matrix(self, name: str, flat: Tensor) -> Tensor:
         """Returns matrix ``name`` [N, rows, columns] as a view into ``flat`` [N, P]."""
         matrix = next(each for each in self.matrices if each.name == name)

@@ -113,7 +113,10 @@ class FusedSteps:
                     self.update()
 
             self._captured[steps] = GraphedCallable(
-                run, lambda: self._restore(before), enabled=self._training.cuda_graph
+                run,
+                lambda: self._restore(before),
+                enabled=self._training.cuda_graph,
+                warm_up=self.update,
             )
         return self._captured[steps]
 

@@ -93,6 +93,15 @@ def test_peers_without_a_gpu_are_refused_before_anything_is_measured(without_gpu
         next(sections(peers=True))
 
 
+def test_one_table_is_measured_on_demand_and_an_unknown_one_is_refused(without_gpu, quick, monkeypatch):
+    told = list(sections(peers=False, only="reference"))
+    assert [section.startswith("## Reference") for section in told] == [False, True, False]
+    monkeypatch.setattr(reference_cpu, "table", pytest.fail)
+    assert len(list(sections(peers=False, only="trial"))) == 2
+    with pytest.raises(ConfigError, match=r"--only: must be one of reference, step, .*, but got 'steps'"):
+        next(sections(peers=False, only="steps"))
+
+
 def test_a_peer_counts_as_there_when_all_that_it_imports_is(monkeypatch):
     monkeypatch.setattr(peers, "PEERS", {"torch": ("torch",), "other": ("torch", "no_such_package")})
     assert peers.available_peers() == ["torch"]

@@ -5,11 +5,10 @@ import pytest
 import torch
 
 from trainer.evaluation import evaluate
+from trainer.fused import evaluation
 from trainer.fused.agent import FusedAgent
-from trainer.fused.evaluation import FusedEvaluation
+from trainer.fused.evaluation import FusedEvaluation, even_replays
 from trainer.graph import NO_ALLOCATIONS, allocations_of_a_capture
-
-pytestmark = pytest.mark.gpu
 
 SMALL = {"trunk_widths": (24, 20), "head_width": 12, "num_atoms": 21, "batch_size": 8}
 TOLERANCE = 1e-12
@@ -35,12 +34,22 @@ class Evaluating:
         return evaluate(case.tables, case.hyper, case.config, self.agent.greedy)
 
 
+@pytest.mark.parametrize(
+    ("bars", "expected"), [(1, (1, 1)), (64, (1, 64)), (65, (2, 33)), (3998, (63, 64)), (130, (3, 44))]
+)
+def test_replays_share_the_bars_evenly_and_few_are_walked_in_vain(bars, expected):
+    replays, length = even_replays(bars, 64)
+    assert (replays, length) == expected
+    assert 0 <= replays * length - bars < replays
+
+
 def assert_same(actual, expected, tolerance=TOLERANCE):
     for member, result in zip(actual.members, expected.members, strict=True):
         for name, value in vars(result).items():
             np.testing.assert_allclose(getattr(member, name), value, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     "changes",
     [
@@ -57,6 +66,7 @@ def test_the_walk_equals_that_of_the_reference(make_market_case, cuda, changes):
     assert_same(made.evaluation.evaluate(), made.reference())
 
 
+@pytest.mark.gpu
 def test_a_second_walk_sees_the_weights_as_they_are_then(make_market_case, cuda):
     made = Evaluating(make_market_case(2, 7, **SMALL), cuda)
     first = made.evaluation.evaluate()
@@ -71,6 +81,7 @@ def test_a_second_walk_sees_the_weights_as_they_are_then(make_market_case, cuda)
     assert_same(second, made.reference())
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_replayed_graphs_walk_as_single_launches_do_bit_for_bit(make_market_case, cuda, precision):
     case = make_market_case(3, 7, wild=True, **SMALL)
@@ -80,12 +91,39 @@ def test_replayed_graphs_walk_as_single_launches_do_bit_for_bit(make_market_case
         assert_same(other, first, 0.0)
 
 
-def test_a_captured_bar_allocates_nothing(make_market_case, cuda):
+@pytest.mark.gpu
+def test_a_capture_of_many_bars_allocates_nothing(make_market_case, cuda):
     made = Evaluating(make_market_case(2, 7, **SMALL), cuda)
     made.evaluation.evaluate()
-    assert allocations_of_a_capture(made.evaluation._advance) == NO_ALLOCATIONS
+    assert made.evaluation.bars_per_replay > 1
+    assert allocations_of_a_capture(made.evaluation._advance_replay) == NO_ALLOCATIONS
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_number_of_bars_per_replay_changes_no_bit(make_market_case, cuda, precision, monkeypatch):
+    case = make_market_case(5, 7, wild=True, **SMALL)
+    walks = []
+    for most, graphed in ((1, True), (7, True), (64, True), (13, False)):
+        monkeypatch.setattr(evaluation, "MOST_BARS", most)
+        made = Evaluating(case, cuda, precision, graphed).evaluation
+        assert made.bars_per_replay <= most
+        walks += [made.evaluate(), made.evaluate()]
+    for other in walks[1:]:
+        assert_same(other, walks[0], 0.0)
+
+
+@pytest.mark.gpu
+def test_layers_too_wide_for_one_launch_walk_the_same_way(make_market_case, cuda, monkeypatch):
+    case = make_market_case(3, 7, **SMALL)
+    expected = Evaluating(case, cuda).evaluation.evaluate()
+    monkeypatch.setattr(evaluation, "fits", lambda *_: False)
+    made = Evaluating(case, cuda)
+    assert_same(made.evaluation.evaluate(), expected)
+    assert allocations_of_a_capture(made.evaluation._advance_replay) == NO_ALLOCATIONS
+
+
+@pytest.mark.gpu
 def test_a_long_window_is_read_back_whole(make_market_case, cuda):
     made = Evaluating(make_market_case(4, 7, **SMALL), cuda)
     result = made.evaluation.evaluate()
