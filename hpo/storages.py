@@ -11,9 +11,11 @@ import sqlalchemy
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from hpo.journal_file import mend_tail
+from hpo.patient_storage import PatientStorage
+from hpo.postgres import connect_arguments, hidden_password, is_postgres, with_driver
 from trainer.errors import ConfigError
 
 JOURNAL = "journal:"
@@ -26,8 +28,7 @@ NETWORK_FILE_SYSTEMS = {
 MOUNTS = Path("/proc/self/mounts")
 OCTAL = re.compile(r"\\([0-7]{3})")  # a blank in a mount point is written \040
 ALTERNATIVES = (
-    "give a PostgreSQL URL (postgresql+psycopg://user@host/database) "
-    "or a journal file (journal:/path/study.log)"
+    "give a PostgreSQL URL (postgresql://user@host/database) or a journal file (journal:/path/study.log)"
 )
 
 
@@ -45,21 +46,25 @@ def open_storage(url: str) -> BaseStorage:
         return _open_journal(url, Path(url.removeprefix(JOURNAL)))
     file = sqlite_file(url)
     try:
+        if is_postgres(url):
+            return _open_postgres(url)
         if file is None:
             return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
         return _open_sqlite(url, file)
     except ImportError as error:
         raise ConfigError(
             "storage",
-            f"cannot use {url!r} ({_line(error)}); install the driver (pip install 'foxtune[postgres]' for "
-            "PostgreSQL), or give a journal file (journal:/path/study.log)",
+            f"cannot use {hidden_password(url)!r} ({_line(error)}); install the database's driver, "
+            "or give a journal file (journal:/path/study.log)",
         ) from None
     except (ArgumentError, NoSuchModuleError) as error:
-        raise ConfigError("storage", f"cannot use {url!r} ({_line(error)}); {ALTERNATIVES}") from None
-    except (DatabaseError, OSError) as error:
+        shown = hidden_password(url)
+        raise ConfigError("storage", f"cannot use {shown!r} ({_line(error)}); {ALTERNATIVES}") from None
+    except (DBAPIError, OSError) as error:
         raise ConfigError(
             "storage",
-            f"cannot open {url!r} ({_line(error)}); check the address, the rights and that it is a database",
+            f"cannot open {hidden_password(url)!r} ({_line(error)}); check the address, the rights "
+            "and that it is a database",
         ) from None
 
 
@@ -122,6 +127,14 @@ def _open_sqlite(url: str, file: Path) -> RDBStorage:
     sqlalchemy.event.listen(storage.engine, "connect", _prefer_write_ahead_log)
     storage.engine.dispose()
     return storage
+
+
+def _open_postgres(url: str) -> RDBStorage:
+    completed = with_driver(url)
+    return PatientStorage(
+        completed.render_as_string(hide_password=False),
+        engine_kwargs={"pool_pre_ping": True, "connect_args": connect_arguments(completed)},
+    )
 
 
 def _prefer_write_ahead_log(connection: Any, record: Any) -> None:

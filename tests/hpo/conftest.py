@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -73,3 +74,45 @@ def cluster(fakes: ModuleType) -> Iterator[None]:
         search = validated(SearchConfig, {"resources": {"gpu": 0}, "concurrent": 2})
         with connected(search, (), 2, 0):
             yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server(fakes: ModuleType) -> Iterator[Any]:
+    """A PostgreSQL server that a test may stop and start; CI fails where it is not installed."""
+    from postgres_server import PostgresServer, find_binaries
+
+    binaries = find_binaries()
+    if binaries is None:
+        missing = "PostgreSQL is not installed: apt-get install postgresql"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    server = PostgresServer(binaries)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres(request: pytest.FixtureRequest) -> Iterator[str]:
+    """URL of an empty database: on the server of FOXTUNE_TEST_POSTGRES, else on one of our own."""
+    import uuid
+
+    import sqlalchemy
+
+    from hpo.postgres import with_driver
+
+    given = os.environ.get("FOXTUNE_TEST_POSTGRES")
+    server = with_driver(given or request.getfixturevalue("postgres_server").url)
+    name = f"foxtune_{uuid.uuid4().hex}"
+    engine = sqlalchemy.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield server.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # pools that tests opened and left behind
+        gc.collect()

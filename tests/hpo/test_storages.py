@@ -107,12 +107,3 @@ def test_a_file_of_something_else_is_refused_naming_the_storage(tmp_path):
     file.write_bytes(b"these are no trials " * 400)
     with pytest.raises(ConfigError, match=r"^storage: cannot open .*not a database"):
         open_storage(f"sqlite:///{file}")
-
-
-def test_a_missing_driver_is_refused_with_what_to_install(monkeypatch):
-    def missing(*_arguments, **_keywords):
-        raise ImportError("No module named 'psycopg'")
-
-    monkeypatch.setattr(storages, "RDBStorage", missing)
-    with pytest.raises(ConfigError, match=r"pip install 'foxtune\[postgres\]'"):
-        open_storage("postgresql+psycopg://user@127.0.0.1/x")
