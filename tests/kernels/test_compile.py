@@ -28,6 +28,7 @@ from trainer.kernels.act import ActionDraws, act, act_greedily
 from trainer.kernels.collection_close import collection_close
 from trainer.kernels.compilation import KernelSpec
 from trainer.kernels.evaluation_step import EvaluationLanes, evaluation_step
+from trainer.kernels.greedy_row import greedy_row
 from trainer.kernels.loader import Kernel
 from trainer.kernels.market_begin import market_begin
 from trainer.kernels.market_step import market_step
@@ -114,6 +115,8 @@ def run_once(config):
         hyper,
         walk.action,
     )
+    logits = torch.empty((members, 1, agent.networks.shapes.logit_width), dtype=torch.float32, device=META)
+    greedy_row(agent.networks, walk.state, logits, hyper, walk.action)
     evaluation_step(tables, layout, hyper, walk, 1.0, length)
 
 
@@ -129,7 +132,7 @@ def launches():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Kernel, "launch", record)
-        device = types.SimpleNamespace(multi_processor_count=132)
+        device = types.SimpleNamespace(multi_processor_count=132, major=9)
         patched.setattr(torch.cuda, "get_device_properties", lambda _: device)
         for training, keys in TRAININGS.items():  # noqa: B007, read by record
             base = {"data.path": "synthetic:known_answer:2000:1", "episode_length": 16, **keys}
