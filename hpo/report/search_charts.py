@@ -100,10 +100,14 @@ def _names(trials: Sequence[TrialRecord]) -> list[str]:
 
 
 def _importance(study: optuna.Study) -> str:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         # Older Optuna releases mark this evaluator experimental; it is the default of newer ones.
         warnings.simplefilter("ignore", ExperimentalWarning)
         importances = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+    doubts = "".join(
+        f"<p>{plain(doubt)}</p>" for doubt in dict.fromkeys(str(each.message) for each in caught)
+    )
     ordered = sorted(importances.items(), key=lambda item: item[1])
     chart = figure("", "share (%)")
     chart.add_bar(
@@ -114,11 +118,14 @@ def _importance(study: optuna.Study) -> str:
         hovertemplate="%{y}: %{x:.1f} %<extra></extra>",
     )
     chart.update_yaxes(type="category")
-    return to_html(
-        "Importance of the parameters: share of the explained variation",
-        chart,
-        "importance",
-        80 + 26 * len(ordered),
+    return (
+        to_html(
+            "Importance of the parameters: share of the explained variation",
+            chart,
+            "importance",
+            80 + 26 * len(ordered),
+        )
+        + doubts
     )
 
 
