@@ -101,29 +101,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     first_step[m] = updates[m];
     first_quantity[m] = quantity;
   }
-  skipped[m] += good ? 0 : 1;
-  updates[m] += 1;
-  const long long step = adam_step[m] + (good ? 1 : 0);
-  adam_step[m] = step;
-
-  foxtune::StepScalars by;
-  by.accept = good ? 1.0f : 0.0f;
-  by.beta1 = beta1[m];
-  by.one_minus_beta1 = 1.0f - by.beta1;
-  by.beta2 = beta2[m];
-  by.one_minus_beta2 = 1.0f - by.beta2;
-  by.rate = learning_rate[m] / static_cast<float>(bias_correction(by.beta1, step));
-  by.root_scale = static_cast<float>(1.0 / sqrt(bias_correction(by.beta2, step)));
-  by.eps = eps[m];
-  by.keep = 1.0f - learning_rate[m] * weight_decay[m];
-  by.polyak = polyak_tau[m];
-  by.unused = 0.0f;
-#pragma unroll
-  for (int network = 0; network < NETWORKS; ++network) {
-    by.clip = fminf(max_norm[m] / (norm[network] + kNormOffset), 1.0f);
-    scalars[network * members + m] = by;
-  }
-
   const float figures[kQuantities] = {critic_loss, value_loss, value_gap, norm[0], clipped_share};
 #pragma unroll
   for (int i = 0; i < kQuantities; ++i) {
@@ -131,4 +108,32 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (good) means[i * members + m] += figures[i];
   }
   if (good) count[m] += 1.0f;
+
+  skipped[m] += good ? 0 : 1;
+  updates[m] += 1;
+  const long long step = adam_step[m] + (good ? 1 : 0);
+  adam_step[m] = step;
+
+  float clip[NETWORKS];  // before the corrections, whose functions would keep the norms in registers
+#pragma unroll
+  for (int network = 0; network < NETWORKS; ++network) {
+    clip[network] = fminf(max_norm[m] / (norm[network] + kNormOffset), 1.0f);
+  }
+  foxtune::StepScalars by;
+  by.rate = learning_rate[m] / static_cast<float>(bias_correction(beta1[m], step));
+  by.root_scale = static_cast<float>(1.0 / sqrt(bias_correction(beta2[m], step)));
+  by.accept = good ? 1.0f : 0.0f;
+  by.beta1 = beta1[m];
+  by.one_minus_beta1 = 1.0f - by.beta1;
+  by.beta2 = beta2[m];
+  by.one_minus_beta2 = 1.0f - by.beta2;
+  by.eps = eps[m];
+  by.keep = 1.0f - learning_rate[m] * weight_decay[m];
+  by.polyak = polyak_tau[m];
+  by.unused = 0.0f;
+#pragma unroll
+  for (int network = 0; network < NETWORKS; ++network) {
+    by.clip = clip[network];
+    scalars[network * members + m] = by;
+  }
 }

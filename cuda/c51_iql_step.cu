@@ -7,6 +7,8 @@
 // launch       grid (ceil(B / 4), M)  block (128)  no dynamic shared memory; one warp per batch row
 // compile      NUM_ATOMS, ACTIONS  see branching_loss.cuh;  ACTIVATION  float | foxtune::Bf16
 //              HIDDEN  product columns of the value networks' last hidden layer, a multiple of 8
+//              HAS_VALUE  1 | 0: value_output f32 [M, B] is V_target(s') itself, the other value arrays are neither
+//              read nor written and their terms are 0: the critic alone, which IQL's cost is measured against
 // in / out     logits         f32 [M, B, LW]          Q's head output without bias
 //              output_bias    f32 [M, stride_q]       first LW of each row
 //              value_hidden   T   [3 M, B, HIDDEN + 8]  V_high(s), V_low(s), V_target(s'); column HIDDEN is 1
@@ -36,6 +38,7 @@ using namespace foxtune;
 constexpr int kRowsPerBlock = 4;
 constexpr int kBlocksPerProcessor = kAtomSlots <= 2 ? 6 : 4;  // bounds the registers, so that none is spilled
 constexpr int kHiddenPitch = HIDDEN + 8;
+constexpr bool kHasValue = HAS_VALUE != 0;
 using HiddenPack = Pack<Activation>;
 
 // d loss / d hidden through the rectifier, from d loss / d V.
@@ -75,12 +78,16 @@ extern "C" __global__ void __launch_bounds__(32 * kRowsPerBlock, kBlocksPerProce
   const long long item = static_cast<long long>(m) * batch + row;
   const long long plane = members * batch;  // rows of one network over all members
 
-  const float* output[3];
-  float value[3];  // V_high(s), V_low(s), V_target(s')
+  const float* output[3] = {};
+  float value[3] = {};  // V_high(s), V_low(s), V_target(s')
+  if constexpr (kHasValue) {
 #pragma unroll
-  for (int network = 0; network < 3; ++network) {
-    output[network] = value_output + (network * members + m) * stride_v;
-    value[network] = value_of<HIDDEN>(value_hidden + (network * plane + item) * kHiddenPitch, output[network], lane);
+    for (int network = 0; network < 3; ++network) {
+      output[network] = value_output + (network * members + m) * stride_v;
+      value[network] = value_of<HIDDEN>(value_hidden + (network * plane + item) * kHiddenPitch, output[network], lane);
+    }
+  } else {
+    value[2] = value_output[item];
   }
 
   const float low = v_min[m], high = v_max[m];
@@ -104,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(32 * kRowsPerBlock, kBlocksPerProce
 
   float value_loss = 0.0f;
 #pragma unroll
-  for (int network = 0; network < 2; ++network) {
+  for (int network = 0; network < (kHasValue ? 2 : 0); ++network) {
     const float tau = network == 0 ? expectile[m] : 1.0f - expectile[m];
     const float difference = loss.quantity - value[network];
     const float weighted = asymmetry(difference, tau) * difference;

@@ -25,9 +25,13 @@ constexpr int kStrategyFuture = 1;
 constexpr int kStrategyEpisode = 2;
 constexpr int kStrategyRandom = 3;
 
-struct DonorRule {
+// What a choice needs beside the row's slot and episode: known before the row is drawn.
+struct DonorDraw {
   int strategy;
   int future_offset;
+  long long newest;  // write position of the newest item
+  int newest_slot;
+  unsigned int word;  // the row's random number
 };
 
 struct Episode {
@@ -35,22 +39,25 @@ struct Episode {
   long long stop;
 };
 
-__device__ __forceinline__ int donor_select(int slot, Episode episode, long long written, int capacity, DonorRule rule,
-                                            unsigned int word) {
-  if (rule.strategy == kStrategyRandom) {
-    return static_cast<int>(philox_integer(word, static_cast<unsigned int>(min(written, static_cast<long long>(capacity)))));
+__device__ __forceinline__ int newest_slot_of(long long written, int capacity) {
+  return static_cast<int>((written - 1) % capacity);
+}
+
+__device__ __forceinline__ int donor_select(int slot, Episode episode, int capacity, const DonorDraw& draw) {
+  const long long written = draw.newest + 1;
+  if (draw.strategy == kStrategyRandom) {
+    const long long stored = min(written, static_cast<long long>(capacity));
+    return static_cast<int>(philox_integer(draw.word, static_cast<unsigned int>(stored)));
   }
   if (episode.start < written - capacity) return slot;
-  const long long newest = written - 1;
-  const int newest_slot = static_cast<int>(newest % capacity);
-  const int age = newest_slot >= slot ? newest_slot - slot : newest_slot - slot + capacity;
+  const int age = draw.newest_slot >= slot ? draw.newest_slot - slot : draw.newest_slot - slot + capacity;
   const long long last = min(episode.stop, written) - 1;
   long long first = last;
-  if (rule.strategy == kStrategyFuture) first = min(newest - age + rule.future_offset, last);
-  if (rule.strategy == kStrategyEpisode) first = episode.start;
+  if (draw.strategy == kStrategyFuture) first = min(draw.newest - age + draw.future_offset, last);
+  if (draw.strategy == kStrategyEpisode) first = episode.start;
   const unsigned int choices = static_cast<unsigned int>(last - first + 1);
-  const long long chosen = first + philox_integer(word, choices);
-  const int donor = newest_slot - static_cast<int>(newest - chosen);
+  const long long chosen = first + philox_integer(draw.word, choices);
+  const int donor = draw.newest_slot - static_cast<int>(draw.newest - chosen);
   return donor >= 0 ? donor : donor + capacity;
 }
 

@@ -71,9 +71,10 @@ __device__ __forceinline__ Mass drawn_position(const RowRange& rows, int row, ui
   return static_cast<Mass>(__double2ll_rz(__dmul_rn(__dadd_rn(static_cast<double>(stratum), u), width)));
 }
 
-// Draws the rows and returns the total mass T. `drawn` may be read by every thread afterwards.
-__device__ __forceinline__ Mass draw_rows(const RingMasses& ring, const RowRange& rows, uint2 key, unsigned int step,
-                                          Mass* prefix, DrawnRows& drawn) {
+// Scans the block sums into `prefix`, draws the positions to look for and returns the total mass T. Threads from
+// kMostRows on have no position to draw: the caller may give them work of its own before the search.
+__device__ __forceinline__ Mass draw_positions(const RingMasses& ring, const RowRange& rows, uint2 key,
+                                               unsigned int step, Mass* prefix, DrawnRows& drawn) {
   const int thread = threadIdx.x;
   const Mass total = scan_blocks(ring.block_mass, ring.blocks, prefix);
   if (thread < rows.count) {
@@ -81,18 +82,23 @@ __device__ __forceinline__ Mass draw_rows(const RingMasses& ring, const RowRange
     const unsigned int offset = philox_integer(word, static_cast<unsigned int>(rows.batch_size));
     drawn.mass[thread] = drawn_position(rows, rows.first + thread, key, step, offset, total);
   }
+  return total;
+}
+
+// Finds the slots of the drawn positions. `drawn` may be read by every thread afterwards.
+__device__ __forceinline__ void search_rows(const RingMasses& ring, const RowRange& rows, const Mass* prefix,
+                                            DrawnRows& drawn) {
   __syncthreads();
-  for (int row = thread / kWarp; row < rows.count; row += kThreads / kWarp) {
+  for (int row = threadIdx.x / kWarp; row < rows.count; row += kThreads / kWarp) {
     const FoundSlot slot =
         find_slot(drawn.mass[row], prefix, ring.blocks, ring.group_mass, ring.priority, ring.capacity);
     __syncwarp();
-    if (thread % kWarp == 0) {
+    if (threadIdx.x % kWarp == 0) {
       drawn.index[row] = slot.index;
       drawn.mass[row] = slot.mass;
     }
   }
   __syncthreads();
-  return total;
 }
 
 }  // namespace foxtune

@@ -3,10 +3,13 @@
 //     rows r < her_size take a donor's achieved goal in both goal slots and the reward that goal pays
 // paper        Schaul et al. 2016 (Prioritized Experience Replay), section 3.4, appendix B.2.1; Andrychowicz et al. 2017
 //              (Hindsight Experience Replay), algorithm 1; in one launch, because every part alone only waits for memory
-// launch       grid (ceil(B / rows_per_block), M)  block 256  dynamic shared 8 N bytes. A warp searches a slot, a thread
-//              finishes a row's scalars, 16 lanes write a state: 4 columns each, 16-byte loads where ALIGNED
+// launch       grid (ceil(B / rows_per_block), M)  block 256  dynamic shared 8 N bytes. A warp searches a slot;
+//              then the first threads finish a row's scalars each, next to the last threads, which relabel a row
+//              each: two chains of dependent loads at a time; 16 lanes write a state: 4 columns each, 16-byte
+//              loads where ALIGNED
 // compile      PREFIX_DIM P >= 1, TABLE_DIM F >= 0, GOAL_DIM G, ACHIEVED_OFFSET (+ G <= P), NUM_BRANCHES K >= 1
-//              ACTIVATION float | foxtune::Bf16;  ALIGNED 1 if P and F are multiples of 4 on 16-byte addresses, else 0
+//              ACTIVATION float | foxtune::Bf16;  SECOND_STATE 1 | 0: s is not written again, for a step without
+//              V_low;  ALIGNED 1 if P and F are multiples of 4 on 16-byte addresses, else 0
 // in / out     priority, group_mass, block_mass, written, keys, step, per_beta, total_updates  as in sample_indices
 //              prefix, next_prefix  float32 [M, C, P];  bar  int32 [M, C];  action  uint8 [M, C, K]
 //              reward  float32 [M, C];  terminated  bool [M, C];  episode_start, episode_stop  int64 [M, C]
@@ -35,7 +38,10 @@ constexpr int kStateDim = kPrefixDim + kTableDim;
 constexpr int kPitch = (kStateDim + 1 + 7) / 8 * 8;
 constexpr int kQuad = 4;
 constexpr int kLanesPerState = 16;
+constexpr int kBlocksPerProcessor = 4;  // bounds the registers from above and below, so that none is spilled
 constexpr int kNobody = -1;  // donor of a row that keeps its goal
+constexpr int kFirstRelabelling = kThreads - kMostRows;  // other warps than those of the rows' other scalars
+static_assert(kFirstRelabelling >= kMostRows && kFirstRelabelling % kWarp == 0, "each kind of work has its own warps");
 
 using Activation = ACTIVATION;
 
@@ -109,7 +115,7 @@ __device__ __forceinline__ void state_quad(const StateParts& parts, int column, 
 
 }  // namespace foxtune
 
-extern "C" __global__ void __launch_bounds__(foxtune::kThreads)
+extern "C" __global__ void __launch_bounds__(foxtune::kThreads, foxtune::kBlocksPerProcessor)
 replay_sample(const float* __restrict__ priority, const foxtune::Mass* __restrict__ group_mass,
               const foxtune::Mass* __restrict__ block_mass, const long long* __restrict__ written,
               const long long* __restrict__ keys, const long long* __restrict__ step,
@@ -136,40 +142,59 @@ replay_sample(const float* __restrict__ priority, const foxtune::Mass* __restric
   const unsigned int counter = static_cast<unsigned int>(*step);
   const RingMasses ring = member_masses(priority, group_mass, block_mass, capacity, member);
   const RowRange rows = own_rows(rows_per_block, batch_size, multiplier);
-  const Mass total = draw_rows(ring, rows, key, counter, block_prefix, drawn);
+  draw_positions(ring, rows, key, counter, block_prefix, drawn);
   const long long ring_base = static_cast<long long>(member) * capacity;
   const long long batch_base = static_cast<long long>(member) * batch_size + rows.first;
 
-  if (thread / kWarp * kWarp < rows.count) {  // warps that own a row's scalars
+  // The last kMostRows threads choose the donors; all of it that does not depend on the slot is done before the
+  // search, while the first threads draw the positions.
+  const int relabelling = thread - kFirstRelabelling;
+  const bool relabels = relabelling >= 0 && relabelling < min(rows.count, her_size[member] - rows.first);
+  DonorDraw donor_draw = {};
+  if (relabels) {
+    donor_draw.newest_slot = newest_slot_of(*written, capacity);
+    donor_draw.word = philox_draw(key, kPurposeDonor, counter, static_cast<unsigned int>(rows.first + relabelling)).x;
+  }
+  search_rows(ring, rows, block_prefix, drawn);
+
+  if (relabelling >= 0 && relabelling < rows.count) {
+    const int slot = drawn.index[relabelling];
+    const long long item = ring_base + slot, at = batch_base + relabelling;
+    int donor = kNobody;
+    float paid = 0.0f;
+    if (relabels) {
+      const Episode episode = {episode_start[item], episode_stop[item]};
+      const float threshold = her_threshold[member];
+      donor_draw.strategy = her_strategy[member];
+      donor_draw.future_offset = her_future_offset[member];
+      donor_draw.newest = *written - 1;
+      donor = donor_select(slot, episode, capacity, donor_draw);
+      paid = goal_reward(next_prefix + item * kPrefixDim + ACHIEVED_OFFSET,
+                         next_prefix + (ring_base + donor) * kPrefixDim + ACHIEVED_OFFSET, GOAL_DIM, threshold);
+    } else {
+      paid = reward[item];
+    }
+    batch_terminated[at] = terminated[item];
+#pragma unroll
+    for (int branch = 0; branch < NUM_BRANCHES; ++branch) {
+      batch_action[at * NUM_BRANCHES + branch] = action[item * NUM_BRANCHES + branch];
+    }
+    donors[relabelling] = donor;
+    batch_donor[at] = donor;
+    batch_reward[at] = paid;
+  }
+  if (thread / kWarp * kWarp < rows.count) {  // warps that own a row's other scalars
     float raw = 0.0f;
     if (thread < rows.count) {
-      const int row = rows.first + thread, slot = drawn.index[thread];
+      const int slot = drawn.index[thread];
       const long long item = ring_base + slot, at = batch_base + thread;
-      const bool relabelled = row < her_size[member];
-      const double beta = annealed_beta(*step, per_beta[member], total_updates[member]);
-      raw = importance_weight(drawn.mass[thread], total, min(*written, static_cast<long long>(capacity)), beta);
-      float own_reward = reward[item];
-      int donor = kNobody;
-      if (relabelled) {
-        const Episode episode = {episode_start[item], episode_stop[item]};
-        const DonorRule rule = {her_strategy[member], her_future_offset[member]};
-        const unsigned int word = philox_draw(key, kPurposeDonor, counter, static_cast<unsigned int>(row)).x;
-        donor = donor_select(slot, episode, *written, capacity, rule, word);
-        own_reward = goal_reward(next_prefix + item * kPrefixDim + ACHIEVED_OFFSET,
-                                 next_prefix + (ring_base + donor) * kPrefixDim + ACHIEVED_OFFSET, GOAL_DIM,
-                                 her_threshold[member]);
-      }
-      donors[thread] = donor;
       bars[thread] = bar[item];
       batch_index[at] = slot;
-      batch_donor[at] = donor;
-      batch_reward[at] = own_reward;
-      batch_terminated[at] = terminated[item];
+      const double beta = annealed_beta(*step, per_beta[member], total_updates[member]);
+      const Mass total = block_prefix[ring.blocks - 1];  // read anew: fewer registers live through the search
+      raw = importance_weight(drawn.mass[thread], total, min(*written, static_cast<long long>(capacity)), beta);
+      const bool relabelled = rows.first + thread < her_size[member];
       batch_weight[at] = relabelled && her_weight_one[member] ? kWeighsOne : raw;
-#pragma unroll
-      for (int branch = 0; branch < NUM_BRANCHES; ++branch) {
-        batch_action[at * NUM_BRANCHES + branch] = action[item * NUM_BRANCHES + branch];
-      }
     }
     raise_largest(largest_weight + member, raw);
   }
@@ -191,7 +216,7 @@ replay_sample(const float* __restrict__ priority, const foxtune::Mass* __restric
       float value[kQuad];
       state_quad(parts, column, value);
       store_quad(target + (is_next != 0 ? 2 * plane : 0) + column, value);
-      if (is_next == 0) store_quad(target + plane + column, value);
+      if (SECOND_STATE != 0 && is_next == 0) store_quad(target + plane + column, value);
     }
   }
 }

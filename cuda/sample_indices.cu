@@ -35,7 +35,9 @@ sample_indices(const float* __restrict__ priority, const foxtune::Mass* __restri
   const int member = blockIdx.y, thread = threadIdx.x;
   const RingMasses ring = member_masses(priority, group_mass, block_mass, capacity, member);
   const RowRange rows = own_rows(rows_per_block, batch_size, multiplier);
-  const Mass total = draw_rows(ring, rows, member_key(keys, member), static_cast<unsigned int>(*step), prefix, drawn);
+  const uint2 key = member_key(keys, member);
+  const Mass total = draw_positions(ring, rows, key, static_cast<unsigned int>(*step), prefix, drawn);
+  search_rows(ring, rows, prefix, drawn);
   if (thread / kWarp * kWarp >= rows.count) return;  // whole warps without a row
   float raw = 0.0f;
   if (thread < rows.count) {

@@ -12,7 +12,7 @@ from trainer.fused.step_buffers import StepBuffers
 from trainer.fused.workspaces import QSlopes, QWorkspace, VSlopes, VWorkspace
 from trainer.graph import GraphedCallable
 from trainer.hyperparameters import Hyperparameters
-from trainer.kernels.c51_iql_step import RowTerms, c51_iql_step, loss_defines
+from trainer.kernels.c51_iql_step import RowTerms, c51_given_bootstrap, c51_iql_step, loss_defines
 from trainer.layout import StateLayout
 from trainer.reference.c51_loss import c51_loss
 from trainer.reference.c51_project import c51_project
@@ -213,3 +213,27 @@ def test_a_replay_takes_the_expectile_that_is_in_memory_now(cuda, guards):
         case.hyper.expectile.fill_(expectile)
         graph.replay()
         assert case.terms.values[1].mean(1).tolist() == pytest.approx([expected] * MEMBERS, rel=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_given_bootstrap_makes_the_same_critic_and_touches_nothing_of_the_value_networks(
+    cuda, guards, shape, dtype
+):
+    case = Case(cuda, guards, dtype=dtype, **shape)
+    bootstrap = case.values()[2].float().to(cuda).contiguous()
+    slopes = case.q_slopes, case.terms
+    c51_given_bootstrap(case.networks, case.q, bootstrap, case.buffers, case.hyper, *slopes)
+    expected = case.reference()
+    assert guards.intact()
+    assert case.v_slopes.output.isnan().all()
+    assert case.v_slopes.hidden[-1].isnan().all()
+    stored = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 8e-3, "atol": 1e-6}
+    figures = {"rtol": 1e-5, "atol": 1e-5}
+    torch.testing.assert_close(logit_slopes(case)[0], expected.slope, **stored)
+    torch.testing.assert_close(case.buffers.td_error.cpu().double(), expected.critic.td_error, **figures)
+    loss, value_loss, gap, _ = case.terms.values.cpu().double().mean(2)
+    torch.testing.assert_close(loss, expected.critic.loss, **figures)
+    assert (value_loss == 0.0).all()
+    assert (gap == 0.0).all()

@@ -51,7 +51,7 @@ def guarded_buffers(guards, members, batch_size, layout, dtype, device):
     return StepBuffers(**{each.name: guards.like(getattr(plain, each.name)) for each in fields(plain)})
 
 
-def sample_on(device, case, batch_size, step, guards, dtype=torch.float32):
+def sample_on(device, case, batch_size, step, guards, dtype=torch.float32, second_state=True):
     case = case.on(device)
     replay = case.replay
     buffers = guarded_buffers(guards, replay.members, batch_size, replay.layout, dtype, device)
@@ -59,7 +59,8 @@ def sample_on(device, case, batch_size, step, guards, dtype=torch.float32):
     priority_sums(replay.priority, sums, buffers.largest_weight)
     at = torch.tensor(step, device=device)
     inputs = DrawInputs(replay.priority, sums, replay.written, case.keys, at)
-    replay_sample(inputs, replay.rings, replay.layout, case.table, case.hyper, buffers)
+    layout, hyper = replay.layout, case.hyper
+    replay_sample(inputs, replay.rings, layout, case.table, hyper, buffers, second_state=second_state)
     assert guards.intact()
     return StepBuffers(**{each.name: getattr(buffers, each.name).cpu() for each in fields(buffers)})
 
@@ -215,3 +216,22 @@ def test_a_member_gets_the_same_rows_alone_as_in_a_stack(cuda, guards, make_case
     assert torch.equal(alone.state[:, 0], together.state[:, 3])
     for name in ("action", "reward", "weight", "largest_weight", "index", "donor"):
         assert torch.equal(getattr(alone, name)[0], getattr(together, name)[3])
+
+
+def test_a_step_without_a_second_state_gets_the_same_rows_and_leaves_it_unwritten(cuda, guards, make_case):
+    case = make_case(LAYOUTS[56], every_rule(257), capacity=60, collections=2)
+    whole, single = (sample_on(cuda, case, 257, 4, guards, second_state=each) for each in (True, False))
+    assert single.state[1].isnan().all()
+    assert torch.equal(single.state[::2], whole.state[::2])
+    for name in ("action", "reward", "terminated", "weight", "largest_weight", "index", "donor"):
+        assert torch.equal(getattr(single, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("batch_size", [1, 8, 9, 63])
+def test_a_stack_may_relabel_every_row_or_none(batch_size, cuda, guards, make_case):
+    rules = [{"her_strategy": "future", "her_ratio": ratio} for ratio in (0.0, 1.0)]
+    case = make_case(LAYOUTS[56], [{"batch_size": batch_size} | rule for rule in rules], 60, 2)
+    buffers = sample_on(cuda, case, batch_size, 3, guards)
+    assert_equal_rows(buffers, case, batch_size, 3)
+    assert (buffers.donor[0] == -1).all()
+    assert (buffers.donor[1] >= 0).all()

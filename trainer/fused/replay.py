@@ -28,16 +28,20 @@ class FusedReplay:
     Args:
         replay: Rings on a CUDA device, float32.
         table: The market part of the states, None for an environment without one.
+        second_state: False does not write s a second time, for steps without V_low.
 
     Raises:
         ValueError: If the rings are not float32 or hold more than 2^21 items per member.
     """
 
-    def __init__(self, replay: ReplayBuffer, table: FeatureTable | None) -> None:
+    def __init__(
+        self, replay: ReplayBuffer, table: FeatureTable | None, *, second_state: bool = True
+    ) -> None:
         if replay.dtype != torch.float32:
             raise ValueError(f"the fused replay needs float32 rings, but got {replay.dtype}")
         self.replay = replay
         self.table = table
+        self._second_state = second_state
         self.sums = PrioritySums.allocate(replay.members, replay.capacity, replay.written.device)
 
     def insert(self, collection: Collection, hyper: Hyperparameters) -> None:
@@ -70,7 +74,8 @@ class FusedReplay:
             ValueError: If nothing was inserted yet.
         """
         inputs, replay = self._summed(buffers, step, keys), self.replay
-        replay_sample(inputs, replay.rings, replay.layout, self.table, hyper, buffers)
+        layout, second_state = replay.layout, self._second_state
+        replay_sample(inputs, replay.rings, layout, self.table, hyper, buffers, second_state=second_state)
 
     def draw_into(self, buffers: StepBuffers, step: Tensor, keys: Tensor, hyper: Hyperparameters) -> None:
         """Draws the slots and raw weights of ``sample_into`` alone; gathers nothing and relabels nothing."""

@@ -12,6 +12,7 @@ from trainer.fused.networks import FusedNetworks
 from trainer.fused.step_buffers import StepBuffers
 from trainer.fused.workspaces import QSlopes, QWorkspace, VSlopes, VWorkspace
 from trainer.hyperparameters import Hyperparameters
+from trainer.kernels.gradient_norm import NULL
 from trainer.kernels.loader import load
 from trainer.kernels.relu import ACTIVATION_NAMES
 
@@ -69,6 +70,7 @@ def c51_iql_step(
     defines = (
         *loss_defines(shapes.num_atoms, shapes.actions_per_branch, q.head.dtype),
         ("HIDDEN", shapes.trunk_columns[-1]),
+        ("HAS_VALUE", 1),
     )
     load("c51_iql_step", defines).launch(
         (-(-buffers.batch_size // ROWS_PER_BLOCK), buffers.members),
@@ -94,4 +96,57 @@ def c51_iql_step(
         np.int32(buffers.batch_size),
         np.int32(networks.output_bias.stride(0)),
         np.int32(networks.value_output.stride(0)),
+    )
+
+
+def c51_given_bootstrap(
+    networks: FusedNetworks,
+    q: QWorkspace,
+    bootstrap: Tensor,
+    buffers: StepBuffers,
+    hyper: Hyperparameters,
+    q_slopes: QSlopes,
+    terms: RowTerms,
+) -> None:
+    """Computes the loss of the critic alone, its bootstrap given: what IQL's cost is measured against.
+
+    Args:
+        networks: Read for the output bias.
+        q: Forward pass of Q on s.
+        bootstrap: [M, B] float32, V_target(s').
+        buffers: The batch; ``td_error`` is written.
+        hyper: gamma, v_min and v_max are read on the device.
+        q_slopes: ``logits`` is written.
+        terms: Written; those of the value networks are 0.
+    """
+    shapes = networks.shapes
+    defines = (
+        *loss_defines(shapes.num_atoms, shapes.actions_per_branch, q.head.dtype),
+        ("HIDDEN", shapes.trunk_columns[-1]),
+        ("HAS_VALUE", 0),
+    )
+    load("c51_iql_step", defines).launch(
+        (-(-buffers.batch_size // ROWS_PER_BLOCK), buffers.members),
+        THREADS,
+        q.logits,
+        networks.output_bias,
+        NULL,
+        bootstrap,
+        buffers.action,
+        buffers.reward,
+        buffers.terminated,
+        buffers.weight,
+        buffers.largest_weight,
+        hyper.gamma,
+        hyper.expectile,
+        hyper.v_min,
+        hyper.v_max,
+        q_slopes.logits,
+        NULL,
+        NULL,
+        buffers.td_error,
+        terms.values,
+        np.int32(buffers.batch_size),
+        np.int32(networks.output_bias.stride(0)),
+        np.int32(0),
     )

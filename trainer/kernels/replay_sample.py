@@ -25,6 +25,8 @@ def replay_sample(
     table: FeatureTable | None,
     hyper: Hyperparameters,
     buffers: StepBuffers,
+    *,
+    second_state: bool = True,
 ) -> None:
     """Fills ``buffers`` but for td_error and accept.
 
@@ -35,9 +37,10 @@ def replay_sample(
         table: The market part of the states, None where ``layout.table_dim`` is 0.
         hyper: Per-member scalars of importance weights and hindsight.
         buffers: Written; ``largest_weight`` is raised from 0.
+        second_state: False leaves ``buffers.state[1]`` as it is, for a step without V_low.
     """
     shape = SampleShape.of(buffers.members, buffers.batch_size, inputs.sums)
-    _kernel(layout, buffers.state.dtype, _aligned(layout, table)).launch(
+    _kernel(layout, buffers.state.dtype, _aligned(layout, table), second_state).launch(
         shape.grid,
         THREADS,
         inputs.priority,
@@ -94,7 +97,7 @@ def _aligned(layout: StateLayout, table: FeatureTable | None) -> bool:
     )
 
 
-def _kernel(layout: StateLayout, activation_dtype: torch.dtype, aligned: bool) -> Kernel:
+def _kernel(layout: StateLayout, activation_dtype: torch.dtype, aligned: bool, second_state: bool) -> Kernel:
     return load(
         "replay_sample",
         (
@@ -105,5 +108,6 @@ def _kernel(layout: StateLayout, activation_dtype: torch.dtype, aligned: bool) -
             ("NUM_BRANCHES", layout.num_branches),
             ("ACTIVATION", "foxtune::Bf16" if activation_dtype == torch.bfloat16 else "float"),
             ("ALIGNED", int(aligned)),
+            ("SECOND_STATE", int(second_state)),
         ),
     )
