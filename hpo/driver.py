@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import optuna
@@ -19,11 +20,12 @@ from hpo.ledger import StudyLedger
 from hpo.mirrored_storage import mirrored
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.progress import SearchProgress
-from hpo.ray_cluster import Cluster, connected, require_on_every_node
+from hpo.ray_cluster import Cluster, connected, require_code_on_every_node, require_on_every_node
 from hpo.resources import Gpu, concurrency
 from hpo.run_directory import RunDirectory
 from hpo.scheduler import StudyScheduler
 from hpo.searcher import StudySearcher
+from hpo.shared_study import shared_study
 from hpo.storages import ALTERNATIVES, sqlite_file
 from hpo.studies import finished
 from hpo.submission import build_trainable, size_in_bytes
@@ -49,6 +51,7 @@ class Job:
         gpus: What a cluster on this machine offers.
         say: Prints a line for the user.
         interruption: Installed signal handlers.
+        address: Of the running cluster to join; ``None`` starts one.
     """
 
     search: SearchConfig
@@ -60,6 +63,7 @@ class Job:
     gpus: tuple[Gpu, ...]
     say: Say
     interruption: Interruption
+    address: str | None = None
 
 
 class SearchStopper(Stopper):
@@ -106,9 +110,13 @@ def drive(job: Job) -> SearchOutcome:
     best = best_trial(job.study.get_trials(deepcopy=False))
     known = None if best is None or best.value is None else (best.value, best.number)
     describe_study(job.study, search, job.space, job.market)
-    with SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress:
+    shared = shared_study(job.study, job.storage)
+    with (
+        SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress,
+        nullcontext() if shared is None else shared.signed_in(),
+    ):
         study, storage = mirrored(job.study, job.storage)
-        ledger = StudyLedger(study, storage, search, job.space, data, directory, progress)
+        ledger = StudyLedger(study, storage, search, job.space, data, directory, progress, shared)
         try:
             _run_ray(job, ledger, directory, started)
         except KeyboardInterrupt:  # SearchStopped, as Ray's core passes it on
@@ -125,12 +133,13 @@ def drive(job: Job) -> SearchOutcome:
 
 def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: float) -> None:
     search = job.search
-    planned = concurrency(search, len(job.gpus)) if search.ray.address is None else search.concurrent
-    with connected(search, job.gpus, planned, size_in_bytes(job.market)) as cluster:
+    planned = concurrency(search, len(job.gpus)) if job.address is None else search.concurrent
+    with connected(search, job.gpus, planned, size_in_bytes(job.market), job.address) as cluster:
         job.interruption.install()
         job.say(cluster.note)
         require_fit(search, directory, cluster)
         require_on_every_node(cluster, "runs", directory.path)
+        require_code_on_every_node(cluster)
         concurrent = concurrency(search, cluster.gpus)
         if concurrent < search.concurrent:
             job.say(f"{concurrent} trial(s) at a time, not {search.concurrent}: {cluster.gpus:g} GPU(s)")

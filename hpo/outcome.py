@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from hpo.attributes import best_trial, read_score
+from hpo.attributes import FORKED_FROM, best_trial, read_score
 from hpo.run_directory import RunDirectory
 
 Say = Callable[[str], None]  # prints a line for the user
@@ -56,6 +56,7 @@ class SearchOutcome:
         pruned: PRUNED trials.
         failed: FAILed trials.
         waiting: Trials that `foxtune resume` continues.
+        copied: Trials among them that a fork took over; they do not count towards ``trials``.
         best: The best trial, if one is COMPLETE and not degenerate.
         reason: The commonest reason of failure, if any trial failed.
         exit_code: 0 well, 1 the search failed, 130 or 143 after a signal.
@@ -70,6 +71,7 @@ class SearchOutcome:
     pruned: int
     failed: int
     waiting: int
+    copied: int
     best: Best | None
     reason: str | None
     exit_code: int
@@ -117,6 +119,7 @@ def summarise(
         pruned=states.count(TrialState.PRUNED),
         failed=states.count(TrialState.FAIL),
         waiting=states.count(TrialState.WAITING),
+        copied=sum(FORKED_FROM in trial.user_attrs for trial in trials),
         best=None if best is None else _best(best),
         reason=reason,
         exit_code=exit_code,

@@ -7,21 +7,22 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import ray
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from hpo.cluster_address import SCRATCH
 from hpo.config import SearchConfig
 from hpo.resources import Gpu
 from trainer.errors import ConfigError
 
 MIB = 2**20
-SCRATCH = "foxtune-"
 OBJECT_STORE_MIB = 96  # beside the market: Ray's own small objects
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -55,35 +56,40 @@ class Cluster:
 
 @contextmanager
 def connected(
-    search: SearchConfig, gpus: tuple[Gpu, ...], concurrent: int, market_bytes: int
+    search: SearchConfig,
+    gpus: tuple[Gpu, ...],
+    concurrent: int,
+    market_bytes: int,
+    address: str | None = None,
 ) -> Iterator[Cluster]:
     """Connects to Ray and disconnects in the end.
 
-    Without ``ray.address`` a cluster of its own is started: Ray's default would join any cluster that the
+    Without an address a cluster of its own is started: Ray's default would join any cluster that the
     host's marker file or RAY_ADDRESS names. A cluster that this process is connected to already is used
     and left running.
 
     Args:
-        search: Gives the address and the cores per trial.
+        search: Gives the cores per trial and the threads of one.
         gpus: Offered to a cluster of its own.
         concurrent: Trials at a time; no more processes than that are started.
         market_bytes: Size of the market data, for the object store.
+        address: Of the cluster to join, as ``hpo.cluster_address.running_cluster`` found it.
 
     Raises:
-        ConfigError: If the cluster at ``ray.address`` cannot be reached.
+        ConfigError: If the cluster at the address cannot be joined.
     """
     _be_quiet(search)
     own = not ray.is_initialized()
     scratch: Path | None = None
     try:
         if own:
-            if search.ray.address is None:
+            if address is None:
                 remove_stale_scratch(_short_folder())
                 scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-", dir=_short_folder()))
                 _start(search, gpus, concurrent, market_bytes, scratch)
             else:
-                _join(search.ray.address)
-        yield _describe(search.ray.address)
+                _join(address)
+        yield _describe(address)
     finally:
         if own:
             ray.shutdown()
@@ -106,16 +112,33 @@ def require_on_every_node(cluster: Cluster, key: str, path: Path) -> None:
         )
 
 
+def require_code_on_every_node(cluster: Cluster) -> None:
+    """Refuses a joined cluster whose workers would not find this program; one machine alone is not asked.
+
+    Raises:
+        ConfigError: Naming the node.
+    """
+
+    def finds_code() -> bool:  # nested, so that it is sent whole and not by the name of its module
+        from importlib.util import find_spec
+
+        return find_spec("hpo") is not None and find_spec("trainer") is not None
+
+    if len(cluster.nodes) < 2:
+        return
+    answers = _ask_every_node(cluster.nodes, finds_code)
+    missing = [name for (name, _), there in zip(cluster.nodes, answers, strict=True) if not there]
+    if missing:
+        raise ConfigError(
+            "ray.address",
+            f"node {missing[0]} does not find foxtune; submit from the repository with "
+            "`ray job submit --working-dir .`, or install foxtune on every node",
+        )
+
+
 def nodes_without(nodes: tuple[tuple[str, str], ...], path: Path) -> tuple[str, ...]:
     """Asks every node whether it has ``path``; returns the names of those that do not."""
-    probe = ray.remote(num_cpus=0)(os.path.exists)
-    asked = [
-        probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(
-            str(path)
-        )
-        for _, node_id in nodes
-    ]
-    answers = ray.get(asked)
+    answers = _ask_every_node(nodes, os.path.exists, str(path))
     return tuple(name for (name, _), there in zip(nodes, answers, strict=True) if not there)
 
 
@@ -145,12 +168,24 @@ def _start(
 def _join(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
             "ray.address",
             f"cannot join the Ray cluster at {address!r} ({reason}); unset it to start one here",
         ) from None
+
+
+def _ask_every_node(
+    nodes: tuple[tuple[str, str], ...], question: Callable[..., bool], *words: str
+) -> list[bool]:
+    probe = ray.remote(num_cpus=0)(question)
+    asked = [
+        probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(*words)
+        for _, node_id in nodes
+    ]
+    answers: list[bool] = ray.get(asked)
+    return answers
 
 
 def _describe(address: str | None) -> Cluster:

@@ -19,8 +19,10 @@ from hpo.definition import (
     measure_differences,
     require_same,
 )
+from hpo.postgres import hidden_password
 from hpo.run_directory import RunDirectory
 from hpo.sampling import allows, distribution
+from hpo.shared_study import shared_study
 from hpo.storages import open_storage, sqlite_file
 from trainer.config import SearchSpace
 from trainer.errors import ConfigError
@@ -149,6 +151,9 @@ def open_existing(url: str, name: str) -> OpenStudy:
     study = optuna.load_study(storage=storage, study_name=name)
     definition = stored_definition(storage, name)
     directory = RunDirectory(Path(study.user_attrs[RUN_DIRECTORY]))
+    if (shared := shared_study(study, storage)) is not None:
+        freed, others = shared.free_orphans(), ", ".join(shared.others())
+        return OpenStudy(study, storage, directory, definition, Reconciliation(freed, others or None))
     host = study.user_attrs.get(HOST)
     if not directory.path.exists() and host != socket.gethostname():
         found = Reconciliation(live_driver=f"host {host}" if running(study) else None)
@@ -168,12 +173,15 @@ def open_found(url: str, name: str) -> BaseStorage:
         ConfigError: If there is no such file or study.
     """
     file = sqlite_file(url)
-    if file is not None and not file.exists():
-        raise ConfigError("study", f"there is no study {name!r}: {file} does not exist; see `foxtune tune`")
+    if file is not None and (not file.exists() or file.stat().st_size == 0):
+        state = "is empty" if file.exists() else "does not exist"
+        raise ConfigError("study", f"there is no study {name!r}: {file} {state}; see `foxtune tune`")
     storage = open_storage(url)
     if not exists(storage, name):
         known = ", ".join(sorted(study.study_name for study in storage.get_all_studies())) or "none"
-        raise ConfigError("study", f"there is no study {name!r} in {url}; there are: {known}")
+        raise ConfigError(
+            "study", f"there is no study {name!r} in {hidden_password(url)}; there are: {known}"
+        )
     return storage
 
 
@@ -190,7 +198,12 @@ def finished(study: optuna.Study) -> int:
 
 
 def reconcile(study: optuna.Study, storage: BaseStorage) -> Reconciliation:
-    """Puts every RUNNING trial back to WAITING. To be called by the holder of the driver's lock only."""
+    """Puts RUNNING trials back to WAITING: those of dead drivers where several may run the study, else all.
+
+    To be called by the holder of the driver's lock only.
+    """
+    if (shared := shared_study(study, storage)) is not None:
+        return Reconciliation(shared.free_orphans())
     numbers = running(study)
     for number in numbers:
         requeue(study, storage, number)

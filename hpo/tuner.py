@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import optuna
 from optuna.storages import BaseStorage
 
+from hpo.cluster_address import ignored_address, joins, require_lasting, running_cluster
 from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
@@ -17,12 +20,21 @@ from hpo.run_directory import RunDirectory
 from hpo.storages import open_storage
 from hpo.studies import create, finished, fork, open_existing, open_found, reconcile, stored_definition
 from trainer.config import SearchSpace
+from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpo.trainable import TrainingFactory
     from trainer.data.market import MarketData
 
 TRAINING = "trainer.warm_trainings:in_this_process"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the trials run: on this machine's GPUs, or in the running cluster at an address."""
+
+    gpus: tuple[Gpu, ...]
+    address: str | None
 
 
 def tune(
@@ -47,7 +59,7 @@ def tune(
     Raises:
         ConfigError: If the study exists, GPUs are missing, or a rule is broken; nothing has been started.
     """
-    gpus = _checked_gpus(search, say)
+    place = _find_place(search, say)
     search = with_absolute_paths(search)
     directory = RunDirectory.of(search)
     source = None
@@ -63,7 +75,7 @@ def tune(
         if source is not None:
             say(fork(source, study, definition).message)
         directory.write_search(search)
-        return _drive(search, space, study, storage, data, training, gpus, say, interruption)
+        return _drive(search, space, study, storage, data, training, place, say, interruption)
 
 
 def resume(
@@ -101,11 +113,11 @@ def resume(
             require_same(search.study, old, StudyDefinition.of(search, space, old.data_hash))
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
-        gpus = _checked_gpus(search, say)
+        place = _find_place(search, say)
         data = market if market is not None else load_market(search)
         require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
         directory.write_search(search)
-        return _drive(search, old.space, study, storage, data, training, gpus, say, interruption)
+        return _drive(search, old.space, study, storage, data, training, place, say, interruption)
 
 
 def saved_search(runs: str, study: str) -> SearchConfig:
@@ -137,25 +149,43 @@ def with_absolute_paths(search: SearchConfig) -> SearchConfig:
         data = data.model_copy(update={"path": str(path.absolute())})
     trainer = search.trainer.model_copy(update={"data": data})
     runs = str(Path(search.runs).expanduser().absolute())
+    require_lasting("runs", runs)
     return search.model_copy(update={"trainer": trainer, "runs": runs})
 
 
 def load_market(search: SearchConfig) -> MarketData:
-    """Loads the data once, in the driver."""
-    from trainer.data import market
+    """Loads the data once, in the driver; the trials get it through Ray's object store.
 
+    Raises:
+        ConfigError: If the driver's node has no such file, naming the node where it is one of a cluster's.
+    """
+    from trainer.data import market
+    from trainer.data.sources import is_named
+
+    path = search.trainer.data.path
+    if joins(search.ray.address) and not is_named(path) and not Path(path).expanduser().is_file():
+        raise ConfigError(
+            "data.path",
+            f"{Path(path).expanduser().absolute()} does not exist on node {socket.gethostname()}, where the "
+            "search reads it; put it there, or submit from a folder that holds it",
+        )
     return market.load_market(search.trainer)
 
 
-def _checked_gpus(search: SearchConfig, say: Say) -> tuple[Gpu, ...]:
-    if search.gpus_per_trial == 0 or search.ray.address is not None:
-        return ()
+def _find_place(search: SearchConfig, say: Say) -> Place:
+    if joins(search.ray.address):
+        return Place((), running_cluster(search.ray.address))
+    ignored = ignored_address(search.ray.address)
+    if ignored is not None:
+        say(ignored)
+    if search.gpus_per_trial == 0:
+        return Place((), None)
     gpus = visible_gpus()
     check_gpus(search, gpus)
     for gpu in gpus:
         memory = "" if gpu.free_mib is None else f", {gpu.free_mib} MiB free"
         say(f"GPU {gpu.name} {gpu.uuid}{memory}")
-    return gpus
+    return Place(gpus, None)
 
 
 def _require_picklable(training: str | TrainingFactory) -> None:
@@ -172,10 +202,11 @@ def _drive(
     storage: BaseStorage,
     market: MarketData,
     training: str | TrainingFactory,
-    gpus: tuple[Gpu, ...],
+    place: Place,
     say: Say,
     interruption: Interruption,
 ) -> SearchOutcome:
     from hpo.driver import Job, drive  # imports Ray, which a refused search need not wait for
 
-    return drive(Job(search, space, study, storage, market, training, gpus, say, interruption))
+    job = Job(search, space, study, storage, market, training, place.gpus, say, interruption, place.address)
+    return drive(job)

@@ -63,6 +63,7 @@ SEARCH_FLAGS = (
     Flag("--concurrent", ("concurrent",), "N", "trials at a time"),
     Flag("--study", ("study",), "NAME", "name of the study and of its folder below runs/"),
     Flag("--storage", ("storage",), "URL", "Optuna storage: a database URL or journal:FILE"),
+    Flag("--address", ("ray.address",), "auto|HOST:PORT", "join a running Ray cluster; auto: this machine's"),
     Flag("--time-budget", ("time_budget",), "30m", "stop asking for trials after this time"),
 )
 

@@ -84,7 +84,7 @@ def next_commands(outcome: SearchOutcome) -> str:
     """
     runs = outcome.directory.path.parent
     place = outcome.study if runs == Path.cwd() / "runs" else f"{outcome.study} --runs {runs}"
-    lines = [f"foxtune dashboard {place}", f"foxtune resume {place} --trials {_more(outcome)}"]
+    lines = [f"foxtune dashboard {place}", _resume(outcome, place)]
     if outcome.best is not None:
         lines.insert(0, f"foxtune replay {place} --best")
     activate = Path(sys.prefix) / "bin" / "activate"
@@ -94,9 +94,14 @@ def next_commands(outcome: SearchOutcome) -> str:
     return "next:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _more(outcome: SearchOutcome) -> int:
-    done = outcome.complete + outcome.pruned + outcome.failed
-    return 2 * done if outcome.waiting == 0 else done + outcome.waiting
+def _resume(outcome: SearchOutcome, place: str) -> str:
+    """What goes on: as many trials as were asked for, or of a finished search twice those it ran itself."""
+    from hpo.outcome import Ended
+
+    if outcome.ended not in (Ended.FINISHED, Ended.NOTHING_TO_DO, Ended.NONE_COMPLETE):
+        return f"foxtune resume {place}"
+    done = outcome.complete + outcome.pruned + outcome.failed - outcome.copied
+    return f"foxtune resume {place} --trials {2 * done}"
 
 
 def _rank(trial: FrozenTrial) -> tuple[bool, float, int]:

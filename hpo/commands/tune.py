@@ -18,12 +18,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
+    from hpo.cluster_address import joins
     from hpo.resources import check_gpus, visible_gpus
     from hpo.space_files import load_space
 
     config = effective_from(arguments, FLAGS).config
     space = load_space(config.space, context.packaged_spaces())
-    if config.gpus_per_trial > 0 and config.ray.address is None:
+    if config.gpus_per_trial > 0 and not joins(config.ray.address):
         check_gpus(config, visible_gpus())
 
     from hpo.advice import configuration_advice

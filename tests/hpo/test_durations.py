@@ -20,7 +20,7 @@ def test_durations_are_read_in_seconds(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "m", "0s", "0", "-5m", "30 m", "30min", "half an hour"])
 def test_anything_else_is_refused_with_the_key(text):
-    with pytest.raises(ConfigError, match=r"^resources\.timeout: `timeout` must be a duration like 90s, 30m or 2h"):
+    with pytest.raises(ConfigError, match=r"^resources\.timeout: `timeout` must be a duration like 90s"):
         validated(SearchConfig, {"resources": {"timeout": text}})
 
 

@@ -178,6 +178,10 @@ def test_a_missing_study_names_those_that_there_are(make_search, space):
     with pytest.raises(ConfigError, match="does not exist"):
         open_existing(f"sqlite:///{directory.path / 'nothing.db'}", "s")
     assert not (directory.path / "nothing.db").exists()
+    (directory.path / "empty.db").touch()
+    with pytest.raises(ConfigError, match=r"empty\.db is empty; see `foxtune tune`"):
+        open_existing(f"sqlite:///{directory.path / 'empty.db'}", "s")
+    assert (directory.path / "empty.db").stat().st_size == 0
 
 
 def complete(study, space, tau, ratio, value):

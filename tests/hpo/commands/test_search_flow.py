@@ -18,16 +18,17 @@ def study_of(*values):
     return study
 
 
-def outcome(directory, best=None, waiting=0):
+def outcome(directory, best=None, ended=Ended.FINISHED, copied=0):
     return SearchOutcome(
         study="s",
         storage="sqlite:///s.db",
         directory=RunDirectory(directory),
-        ended=Ended.FINISHED,
+        ended=ended,
         complete=3,
         pruned=1,
         failed=0,
-        waiting=waiting,
+        waiting=0,
+        copied=copied,
         best=best,
         reason=None,
         exit_code=0,
@@ -107,10 +108,15 @@ def test_a_shell_that_does_not_find_foxtune_is_told_how_to(tmp_path, shell, monk
     assert lines[: 2 + len(told)] == ["next:", *told, "  foxtune replay s --best"]
 
 
-def test_a_study_elsewhere_is_named_with_its_folder_and_waiting_trials_are_counted(tmp_path, shell):
-    lines = next_commands(outcome(tmp_path / "other" / "s", waiting=2)).splitlines()
+@pytest.mark.parametrize("ended", [Ended.INTERRUPTED, Ended.TIME_BUDGET, Ended.TOO_MANY_FAILURES])
+def test_a_study_elsewhere_is_named_with_its_folder_and_goes_on_to_what_was_asked(tmp_path, shell, ended):
+    lines = next_commands(outcome(tmp_path / "other" / "s", ended=ended)).splitlines()
     assert lines == [
         "next:",
         f"  foxtune dashboard s --runs {tmp_path / 'other'}",
-        f"  foxtune resume s --runs {tmp_path / 'other'} --trials 6",
+        f"  foxtune resume s --runs {tmp_path / 'other'}",
     ]
+
+
+def test_trials_that_a_fork_copied_do_not_count_in_the_number_to_ask_for(tmp_path, shell):
+    assert "  foxtune resume s --trials 2" in next_commands(outcome(tmp_path / "runs" / "s", copied=3))
