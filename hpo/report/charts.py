@@ -41,9 +41,7 @@ class Chart:
     @property
     def html(self) -> str:
         """The chart as a fragment of the page."""
-        drawn = to_html(self.title, self.figure, self.identity, self.height)
-        if self.least_width:
-            drawn = f'<div class="scroll"><div style="min-width: {self.least_width}px">{drawn}</div></div>'
+        drawn = to_html(self.title, self.figure, self.identity, self.height, self.least_width)
         return drawn + (f"<p>{self.note}</p>" if self.note else "")
 
 
@@ -65,7 +63,7 @@ def figure(vertical: str, horizontal: str = "") -> go.Figure:
     return chart
 
 
-def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> str:
+def to_html(title: str, chart: go.Figure, identity: str, height: int = 380, least_width: int = 0) -> str:
     """A titled chart as a fragment that fills its container's width; the library must be on the page.
 
     Args:
@@ -73,6 +71,7 @@ def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> s
         chart: What to draw.
         identity: Element id, unique on the page.
         height: Pixels.
+        least_width: Pixels below which the chart is scrolled under its title; 0: it fits everywhere.
     """
     fragment: str = chart.to_html(
         full_html=False,
@@ -83,6 +82,8 @@ def to_html(title: str, chart: go.Figure, identity: str, height: int = 380) -> s
         default_height=f"{height}px",
         config={"responsive": True, "displaylogo": False, "displayModeBar": False},
     )
+    if least_width:
+        fragment = f'<div class="scroll"><div style="min-width: {least_width}px">{fragment}</div></div>'
     return f'<div class="chart"><h3>{plain(title)}</h3>{fragment}</div>'
 
 

@@ -118,6 +118,24 @@ def test_a_port_in_use_is_refused_before_the_study_is_opened(run):
     assert f"--port: cannot listen on 127.0.0.1:{port}" in err
 
 
+def test_the_dashboard_serves_this_machine_alone_unless_told_otherwise(run, study, monkeypatch):
+    served = []
+
+    def serve(storage, host, port, artifact_store):
+        served.append((host, port, artifact_store.__class__.__name__))
+
+    monkeypatch.setattr("optuna_dashboard.run_server", serve)
+    monkeypatch.setattr("hpo.commands.dashboard.require_free_port", lambda host, port: None)
+    _, quiet, _ = run("dashboard", "s")
+    _, warned, _ = run("dashboard", "s", "--host", "0.0.0.0", "--port", "9000")
+    assert served == [
+        ("127.0.0.1", 8080, "FileSystemArtifactStore"),
+        ("0.0.0.0", 9000, "FileSystemArtifactStore"),
+    ]
+    assert "there is no password" not in quiet
+    assert "anyone who can reach 0.0.0.0 can read and change the study: there is no password" in warned
+
+
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_number_that_is_no_port_is_refused(port):
     with pytest.raises(ConfigError, match="--port: cannot listen on"):

@@ -28,7 +28,8 @@ def test_markup_in_a_users_words_is_escaped():
 
 def test_a_fragment_of_the_page_becomes_paragraphs_and_tables():
     html = (
-        '<div class="big"><div class="figure">1.2 <small>&plusmn; 0.4</small></div><p>of <b>trial 3</b></p></div>'
+        '<div class="big"><div class="figure">1.2 <small>&plusmn; 0.4</small></div>'
+        "<p>of <b>trial 3</b></p></div>"
         "<table><tr><th></th><th>Sharpe</th></tr><tr><th>held</th><td>0.5</td></tr></table><p>end</p>"
     )
     assert as_markdown(html) == (

@@ -72,7 +72,7 @@ def test_two_reports_of_the_same_study_are_equal(search):
 
 
 def test_importance_and_slices_come_with_enough_complete_trials(full, full_page):
-    for chart in ("importance", "slice-2", "epochs", "equity", "drawdown"):
+    for chart in ("importance", "slice-2", "epochs", "equity", "drawdown", "luck", "parallel"):
         assert f'id="{chart}"' in full.html
 
 
@@ -146,3 +146,13 @@ def test_several_seeds_are_averaged_and_said_so(search):
     search.add(search.returns(0.001, seeds=3))
     page = search.page()
     assert "mean over 3 seeds" in page.text
+    assert 'id="seeds"' in search.html
+
+
+def test_one_seed_has_no_fan(full, full_page):
+    assert 'id="seeds"' not in full.html
+
+
+def test_trials_without_bars_to_compare_are_said_to_count(full_page):
+    assert "2 other started trials, stopped early, failed or without bars to compare" in full_page.text
+    assert "counted in N = 13 above" in full_page.text
