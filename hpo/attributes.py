@@ -42,6 +42,7 @@ SETUP_SECONDS = "setup_seconds"  # from the assignment to the first epoch's star
 FIRST_EPOCH_AT = "first_epoch_at"  # when the first epoch began, by the clock of its process, UNIX seconds
 WARM = "warm"  # whether the trial took over buffers and graphs of the one before it
 SECONDS = "seconds"  # training time of all epochs
+DRIVER = "driver"  # the process that runs a trial of a study with several drivers
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
 KILLED = "killed"

@@ -33,9 +33,9 @@ class RayConfig(Section):
 class StoppingConfig(Section):
     """Early stopping of trials on the score of an epoch."""
 
-    pruner: Literal["none", "median", "percentile", "hyperband", "patient", "paired"] = "median"
+    pruner: Literal["none", "median", "percentile", "hyperband", "patient", "paired"] = "hyperband"
     grace_epochs: Count = 2  # no trial is stopped before this epoch, nor after its last one
-    # median, percentile, patient: trials that end before any is stopped; None: min(5, max(2, trials // 2))
+    # trials that end before any is stopped, but by paired; None: min(5, max(2, trials // 2))
     startup_trials: Annotated[int, Field(ge=0)] | None = None
     percentile: Annotated[float, Field(gt=0, lt=100)] = 25.0  # percentile: the best that go on, percent
     patience: Count = 3  # patient: after more epochs than these without a new best the median decides

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
+import logging
 import re
 from dataclasses import dataclass
 from typing import Protocol
 
 import optuna
 from optuna.storages import BaseStorage
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from hpo import attributes
 from hpo.config import SearchConfig
@@ -17,11 +18,14 @@ from hpo.dashboard.trial_page import TrialPages
 from hpo.gpu_memory import GpuUsage
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
-from hpo.studies import finished, requeue
+from hpo.shared_study import SharedStudy
+from hpo.studies import finished, requeue, running
 from hpo.watchdog import has_timed_out, timeout_reason
 from trainer.config import SearchSpace, TrainerConfig
 from trainer.errors import FoxtuneError
 from trainer.reports import EpochReport
+
+logger = logging.getLogger("foxtune")
 
 DIGITS = re.compile(r"\d+")
 
@@ -65,13 +69,14 @@ class StudyLedger:
     """Writes trials, epoch scores and final states into a study.
 
     Args:
-        study: The study; no other process writes to it.
+        study: The study; no other process writes to the trials that this one runs.
         storage: Its storage.
         search: How many trials, which sampler and pruner.
         space: The search space.
         data: Stored with every trial.
         directory: Trial folders.
         watcher: Told of every event.
+        shared: The study as several drivers share it, where its storage allows them.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class StudyLedger:
         data: attributes.DataRecord,
         directory: RunDirectory,
         watcher: Watcher,
+        shared: SharedStudy | None = None,
     ) -> None:
         self._study = study
         self._storage = storage
@@ -91,6 +97,7 @@ class StudyLedger:
         self._data = data
         self._directory = directory
         self._watcher = watcher
+        self._shared = shared
         self._pages = TrialPages(directory, search.artifacts)
         self._live: dict[str, optuna.Trial] = {}
         self._usage: dict[str, GpuUsage] = {}
@@ -108,6 +115,14 @@ class StudyLedger:
     def exhausted(self) -> bool:
         """Whether every trial that was asked for has ended or runs."""
         return finished(self._study) + self.live >= self._search.trials
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether other drivers run all trials that are left; those of one that dies will be free again."""
+        if self._shared is None or not self._is_full():
+            return False
+        self._shared.free_orphans()
+        return self._is_full()
 
     @property
     def given_up(self) -> bool:
@@ -134,12 +149,12 @@ class StudyLedger:
             key: Ray's name for it.
 
         Returns:
-            The trial, or ``None`` if its configuration is illegal; it has FAILed then.
+            The trial, or ``None`` if its configuration is illegal, it has FAILed then, or if another driver
+            has taken the last one.
         """
-        trials = self._study.get_trials(deepcopy=False)
-        waiting = [each.number for each in trials if each.state == TrialState.WAITING]
-        self._study.sampler = make_sampler(self._search, waiting[0] if waiting else len(trials))
-        trial = self._study.ask()
+        trial = self._ask() if self._shared is None else self._shared.claim(self._is_full, self._ask)
+        if trial is None:
+            return None
         self._live[key] = trial
         if attributes.CONFIG not in trial.user_attrs:
             self._directory.clear_trial(trial.number)
@@ -159,24 +174,26 @@ class StudyLedger:
         The last epoch makes the trial COMPLETE with that epoch's score. Between ``grace_epochs`` and the
         last epoch the pruner may make it PRUNED.
         """
-        if key not in self._live:
+        if not self._is_ours(key):
             return Decision.STOP
         trial = self._live[key]
         known = self._known_epochs(trial)
         for report in reports:
+            if report.epoch in known and report.epoch < max(known):
+                continue
             if report.epoch not in known:
                 attributes.write_epoch(trial, report.score, report.learning, report.seconds)
                 if self._search.stopping.pruner == "paired":
                     attributes.write_epoch_sharpes(trial, report.epoch, report.score)
                 trial.report(report.score.value, report.epoch)
                 self._watcher.epoch(trial.number, report)
-        last = reports[-1]
-        if last.epoch >= last.epochs:
-            self._settle(key, TrialState.COMPLETE, last.score.value, None)
-            return Decision.STOP
-        if last.epoch >= self._search.stopping.grace_epochs and trial.should_prune():
-            self._settle(key, TrialState.PRUNED, None, None)
-            return Decision.STOP
+            if report.epoch >= report.epochs:
+                self._settle(key, TrialState.COMPLETE, report.score.value, None)
+                return Decision.STOP
+            # The newest known epoch too: a driver that died after storing it had not decided yet.
+            if report.epoch >= self._search.stopping.grace_epochs and trial.should_prune():
+                self._settle(key, TrialState.PRUNED, None, None)
+                return Decision.STOP
         return Decision.CONTINUE
 
     def describe(self, key: str, machine: attributes.Machine) -> None:
@@ -195,12 +212,12 @@ class StudyLedger:
 
     def fail(self, key: str, reason: str) -> None:
         """Makes a live trial FAIL; nothing happens if it is settled already."""
-        if key in self._live:
+        if self._is_ours(key):
             self._settle(key, TrialState.FAIL, None, reason)
 
     def lose(self, key: str) -> None:
         """Fails a live trial whose process died and is not retried; says so if the watchdog ended it."""
-        if key not in self._live:
+        if not self._is_ours(key):
             return
         reason = f"{attributes.KILLED}: the trial's process died, after {self._search.max_failures} retries"
         if has_timed_out(self._directory.trial(self._live[key].number)):
@@ -211,7 +228,10 @@ class StudyLedger:
         """Puts every live trial back to WAITING and returns their numbers."""
         numbers = tuple(sorted(trial.number for trial in self._live.values()))
         for number in numbers:
-            requeue(self._study, self._storage, number)
+            if self._shared is None:
+                requeue(self._study, self._storage, number)
+            else:
+                self._shared.give_back(number)
         self._live.clear()
         return numbers
 
@@ -219,6 +239,29 @@ class StudyLedger:
         """Deletes the resume state of all trials that this ledger settled."""
         self._directory.drop_checkpoints(self._settled)
         self._settled.clear()
+
+    def _ask(self) -> optuna.Trial:
+        trials = self._study.get_trials(deepcopy=False)
+        waiting = [each.number for each in trials if each.state == TrialState.WAITING]
+        self._study.sampler = make_sampler(self._search, waiting[0] if waiting else len(trials))
+        return self._study.ask()
+
+    def _is_full(self) -> bool:
+        return finished(self._study) + len(running(self._study)) >= self._search.trials
+
+    def _is_ours(self, key: str) -> bool:
+        """Whether a trial is live and, where drivers share the study, not given to another meanwhile."""
+        if key in self._live and self._shared is not None:
+            number = self._live[key].number
+            if not self._shared.owns(number):
+                logger.warning("trial %d was given to another driver while this one was silent", number)
+                del self._live[key]
+        return key in self._live
+
+    def _tell(self, trial: optuna.Trial, value: float | None, state: TrialState) -> FrozenTrial | None:
+        if self._shared is None:
+            return self._study.tell(trial, value, state=state)
+        return self._shared.while_owned(trial.number, lambda: self._study.tell(trial, value, state=state))
 
     def _known_epochs(self, trial: optuna.Trial) -> set[int]:
         frozen = self._study.get_trials(deepcopy=False)[trial.number]
@@ -232,8 +275,10 @@ class StudyLedger:
             attributes.write_usage(trial, usage)
         attributes.write_end(trial, attributes.read_score(trial))
         self._pages.write(trial, state, value, reason)
-        frozen = self._study.tell(trial, value, state=state)
+        frozen = self._tell(trial, value, state)
         del self._live[key]
+        if frozen is None:
+            return
         self.drop_checkpoints()
         self._settled.append(trial.number)
         if reason is None:

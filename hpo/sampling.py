@@ -12,10 +12,11 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.pruners import BasePruner, HyperbandPruner, NopPruner, PatientPruner, PercentilePruner
+from optuna.pruners import BasePruner, NopPruner, PatientPruner, PercentilePruner
 from optuna.samplers import BaseSampler, TPESampler
 
 from hpo.config import SearchConfig
+from hpo.halving_pruner import HalvingPruner
 from hpo.paired_pruner import PairedPruner
 from trainer.config import Choice, Float, Int, Parameter, SearchSpace
 
@@ -93,8 +94,8 @@ def make_pruner(search: SearchConfig) -> BasePruner:
 
     ``median`` stops a trial whose best score so far is below the median of the others at that epoch, and
     ``percentile`` one that is not among the best ``percentile`` percent; ``patient`` asks the median only
-    about trials without a new best for ``patience`` epochs; ``hyperband`` is Li et al. 2018 with epochs
-    as the resource; ``paired`` is :class:`hpo.paired_pruner.PairedPruner`.
+    about trials without a new best for ``patience`` epochs; ``hyperband`` is
+    :class:`hpo.halving_pruner.HalvingPruner`; ``paired`` is :class:`hpo.paired_pruner.PairedPruner`.
     """
     stopping = search.stopping
     epochs = search.trainer.training.epochs
@@ -109,17 +110,20 @@ def make_pruner(search: SearchConfig) -> BasePruner:
     if stopping.pruner == "paired":
         return PairedPruner(stopping.level, stopping.grace_epochs, epochs)
     if stopping.pruner == "hyperband":
-        return HyperbandPruner(
-            min_resource=min(stopping.grace_epochs, epochs), max_resource=epochs, reduction_factor=3
-        )
+        return HalvingPruner(stopping.grace_epochs, epochs, startup_of_stopping(search))
     return NopPruner()
 
 
+def startup_of_stopping(search: SearchConfig) -> int:
+    """Trials that end before any is stopped: as given, else half of them, at least two and at most five."""
+    given = search.stopping.startup_trials
+    return min(5, max(2, search.trials // 2)) if given is None else given
+
+
 def _percentile_pruner(search: SearchConfig, percentile: float) -> PercentilePruner:
-    startup = search.stopping.startup_trials
     return PercentilePruner(  # at 50 it is Optuna's MedianPruner
         percentile,
-        n_startup_trials=min(5, max(2, search.trials // 2)) if startup is None else startup,
+        n_startup_trials=startup_of_stopping(search),
         n_warmup_steps=search.stopping.grace_epochs,
     )
 

@@ -43,6 +43,8 @@ class StudySearcher(Searcher):
                 return str(Searcher.FINISHED)
             if self._ledger.live >= self._concurrent:
                 return None
+            if self._ledger.waits_for_others:
+                return None
             started = self._ledger.start(trial_id)
             if started is not None:
                 assignment = Assignment(

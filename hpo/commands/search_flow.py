@@ -26,6 +26,7 @@ def close_search(outcome: SearchOutcome) -> int:
     import optuna
 
     from hpo.dashboard.figures import publish_unless_driven
+    from hpo.postgres import hidden_password
     from hpo.report import read_report, write_page
     from hpo.studies import open_found
 
@@ -40,7 +41,7 @@ def close_search(outcome: SearchOutcome) -> int:
         print(left)
     if outcome.best is not None:
         print(f"\n{best_lines(trials[outcome.best.number])}")
-    print(f"\nstudy   {outcome.storage}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
+    print(f"\nstudy   {hidden_password(outcome.storage)}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
     return outcome.exit_code
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -110,7 +111,17 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[str]:
     engine = sqlalchemy.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    opened: list[Any] = []
+
+    def remember(connection: Any, record: Any) -> None:
+        opened.append(connection)
+
+    sqlalchemy.event.listen(sqlalchemy.pool.Pool, "connect", remember)
     yield server.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    sqlalchemy.event.remove(sqlalchemy.pool.Pool, "connect", remember)
+    for connection in opened:
+        with contextlib.suppress(Exception):  # closed already, or its server was stopped
+            connection.close()
     with engine.connect() as connection:
         connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
     with warnings.catch_warnings():

@@ -67,7 +67,7 @@ def test_a_complete_trials_value_is_its_last_epochs_score_not_its_best(make_ledg
 def test_a_bad_trial_is_pruned_after_the_grace_epochs_with_its_last_epochs_score(
     make_ledger, make_search, fakes
 ):
-    ledger, study = make_ledger(make_search(epochs=4, stopping={"startup_trials": 1}))
+    ledger, study = make_ledger(make_search(epochs=4, stopping={"pruner": "median", "startup_trials": 1}))
     ledger.start("good")
     for epoch in range(1, 5):
         ledger.record("good", (fakes.fake_report(1.0, epoch, 4),))

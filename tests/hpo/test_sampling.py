@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+from hpo.halving_pruner import HalvingPruner
 from hpo.sampling import allows, distribution, make_pruner, make_sampler, startup_trials, suggest
 from trainer.config import Choice, Float, Int, SearchSpace, TrainerConfig, When
 
@@ -90,7 +91,7 @@ def test_a_suggestion_depends_on_seed_and_trial_number_alone(make_search):
 
 
 def test_the_median_pruner_waits_for_the_grace_epochs(make_search):
-    search = make_search(stopping={"grace_epochs": 2, "startup_trials": 1})
+    search = make_search(stopping={"pruner": "median", "grace_epochs": 2, "startup_trials": 1})
     study = optuna.create_study(direction="maximize", pruner=make_pruner(search))
     good = study.ask()
     for epoch in (1, 2, 3):
@@ -103,9 +104,8 @@ def test_the_median_pruner_waits_for_the_grace_epochs(make_search):
     assert bad.should_prune()
 
 
-def test_hyperband_spends_epochs_and_none_never_prunes(make_search):
-    hyperband = make_pruner(make_search(epochs=9, stopping={"pruner": "hyperband"}))
-    assert isinstance(hyperband, optuna.pruners.HyperbandPruner)
+def test_the_default_is_halving_and_none_never_prunes(make_search):
+    assert isinstance(make_pruner(make_search(epochs=9)), HalvingPruner)
     assert isinstance(make_pruner(make_search(stopping={"pruner": "none"})), optuna.pruners.NopPruner)
 
 

@@ -1,0 +1,111 @@
+"""Several drivers on one study in PostgreSQL: one budget, no trial twice, none left RUNNING."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from optuna.trial import TrialState
+
+from hpo import shared_study as module
+from hpo.attributes import DRIVER
+from hpo.definition import StudyDefinition
+from hpo.run_directory import RunDirectory
+from hpo.shared_study import SharedStudy, shared_study
+from hpo.storages import open_storage
+from hpo.studies import create, open_existing, running
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture
+def shared(postgres, make_search, space):
+    search = make_search(storage=postgres)
+    storage = open_storage(postgres)
+    study = create(storage, "s", StudyDefinition.of(search, space, "d"), RunDirectory.of(search))
+    return SharedStudy(study, storage), study, storage
+
+
+def driver(url, runs, trials, *kill_at):
+    script = Path(__file__).parent / "shared_driver.py"
+    return subprocess.Popen([sys.executable, str(script), url, str(runs), str(trials), *map(str, kill_at)])
+
+
+@pytest.mark.parametrize("kill_at", [(), (4,)])
+def test_two_processes_end_with_exactly_the_trials_asked_for_each_once(shared, postgres, tmp_path, kill_at):
+    _, study, _ = shared
+    first = driver(postgres, tmp_path / "one", 16)
+    second = driver(postgres, tmp_path / "two", 16, *kill_at)
+    assert first.wait(90) == 0
+    assert second.wait(90) == (-9 if kill_at else 0)
+    trials = study.get_trials()
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 16
+    assert len({str(trial.params) for trial in trials}) == 16
+    drivers = {trial.user_attrs[DRIVER] for trial in trials}
+    assert len(drivers) == 2
+    assert running(study) == ()
+
+
+def test_a_live_drivers_trial_is_left_alone_and_a_dead_ones_waits_again(shared):
+    mine, study, storage = shared
+    other = SharedStudy(study, storage)
+    with other.signed_in():
+        trial = other.claim(lambda: False, study.ask)
+        assert mine.free_orphans() == ()
+        assert mine.others() == (other.driver,)
+    assert mine.free_orphans() == (trial.number,)
+    assert study.get_trials()[0].state == TrialState.WAITING
+    assert not other.owns(trial.number)
+    assert other.while_owned(trial.number, lambda: study.tell(trial, 1.0)) is None
+
+
+def test_a_driver_elsewhere_is_dead_when_it_was_not_seen_for_the_lease(shared, monkeypatch):
+    mine, study, storage = shared
+    other = SharedStudy(study, storage)
+    other.claim(lambda: False, study.ask)
+    monkeypatch.setattr(module, "own_place", lambda: "another machine")
+    other._beat()
+    monkeypatch.undo()
+    assert mine.free_orphans() == ()
+    with storage.engine.begin() as connection:
+        connection.execute(
+            sqlalchemy.text("UPDATE foxtune_drivers SET seen = seen - interval '1 day', pid = 1")
+        )
+    monkeypatch.setattr(module, "LEASE_SECONDS", 0.0)  # the server itself has just been started
+    assert mine.free_orphans() == (0,)
+
+
+def test_a_trial_broken_off_while_being_asked_for_is_free_at_once(shared):
+    mine, study, _ = shared
+    study.ask()
+    assert mine.claim(lambda: False, study.ask).number == 0
+    assert study.get_trials()[0].user_attrs[DRIVER] == mine.driver
+
+
+def test_a_full_study_gives_no_trial(shared):
+    mine, study, _ = shared
+    assert mine.claim(lambda: True, study.ask) is None
+    assert study.get_trials() == []
+
+
+def test_reading_a_study_frees_only_what_dead_drivers_left(shared, postgres):
+    mine, study, _ = shared
+    with mine.signed_in():
+        mine.claim(lambda: False, study.ask)
+        opened = open_existing(postgres, "s")
+        assert opened.reconciliation.requeued == ()
+        assert f"pid {os.getpid()} on" in opened.reconciliation.message
+    assert open_existing(postgres, "s").reconciliation.requeued == (0,)
+
+
+def test_a_file_allows_one_driver_only(make_search, space):
+    search = make_search()
+    storage = open_storage(RunDirectory.of(search).storage_url(search))
+    study = create(storage, "s", StudyDefinition.of(search, space, "d"), RunDirectory.of(search))
+    assert shared_study(study, storage) is None
