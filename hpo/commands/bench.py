@@ -14,7 +14,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="also measure the same gradient step in JAX and in compiled PyTorch, where installed, and the "
         "same trial in plain PyTorch",
     )
-    parser.add_argument("--only", metavar="NAME", help="one table: reference, step, market, kernels or trial")
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        help="one table: reference, step, parts, market, collector, kernels or trial",
+    )
 
 
 def _run(arguments: Namespace, context: Context) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -25,11 +26,12 @@ PRECISIONS = ("bf16", "tf32", "fp32")
 GOAL_DIM, AGENT_DIM = 1, 6
 PREFIX = 2 * GOAL_DIM + AGENT_DIM
 FEATURES = shapes.STATE_DIM - PREFIX
+LAYOUT = StateLayout(GOAL_DIM, PREFIX, FEATURES, GOAL_DIM, shapes.ACTIONS_PER_BRANCH)
 BARS = 10_000
 
 
-def configuration(shape: shapes.Shape, precision: str) -> TrainerConfig:
-    """The peers' shapes and scalars."""
+def configuration(shape: shapes.Shape, precision: str, *, use_iql: bool = True) -> TrainerConfig:
+    """The peers' shapes and scalars; without IQL the targets are those of Double DQN."""
     return TrainerConfig().with_overrides(
         {
             "actions_per_branch": shapes.ACTIONS_PER_BRANCH,
@@ -42,6 +44,7 @@ def configuration(shape: shapes.Shape, precision: str) -> TrainerConfig:
             "v_max": shapes.V_MAX,
             "gamma": shapes.GAMMA,
             "precision": precision,
+            "use_iql": use_iql,
         }
     )
 
@@ -49,10 +52,10 @@ def configuration(shape: shapes.Shape, precision: str) -> TrainerConfig:
 class FusedStep:
     """One stack with a full replay of random transitions, ready to step."""
 
-    def __init__(self, shape: shapes.Shape, precision: str) -> None:
+    def __init__(self, shape: shapes.Shape, precision: str, *, use_iql: bool = True) -> None:
         device = torch.device("cuda")
-        config = configuration(shape, precision)
-        self.layout = StateLayout(GOAL_DIM, PREFIX, FEATURES, GOAL_DIM, shapes.ACTIONS_PER_BRANCH)
+        config = configuration(shape, precision, use_iql=use_iql)
+        self.layout = LAYOUT
         self.keys = keys_of([Member(seed, 0) for seed in range(shape.members)], device)
         self.hyper = Hyperparameters.stack([config] * shape.members, torch.float32, device)
         table = FeatureTable(
@@ -90,16 +93,22 @@ class FusedStep:
         self.updated += 1
 
 
-def measure(shape: shapes.Shape, precision: str) -> float:
-    """Median microseconds of one step, replayed from a graph of as many as a training's."""
-    stack, count = FusedStep(shape, precision), TrainerConfig().training.steps_per_replay
+STEPS_PER_GRAPH = TrainerConfig().training.steps_per_replay
+
+
+def replay_of(step: Callable[[], None]) -> Callable[[], None]:
+    """Captures ``STEPS_PER_GRAPH`` steps, as many as a training's, and returns their replay."""
 
     def steps() -> None:
-        for _ in range(count):
-            stack.step()
+        for _ in range(STEPS_PER_GRAPH):
+            step()
 
-    graph = GraphedCallable(steps, lambda: None)
-    return microseconds(graph.replay) / count
+    return GraphedCallable(steps, lambda: None).replay
+
+
+def measure(shape: shapes.Shape, precision: str) -> float:
+    """Median microseconds of one step, replayed from a graph of as many as a training's."""
+    return microseconds(replay_of(FusedStep(shape, precision).step)) / STEPS_PER_GRAPH
 
 
 def table(peers: dict[PeerKey, float]) -> str:

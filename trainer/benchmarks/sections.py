@@ -10,7 +10,7 @@ from trainer.benchmarks.peers import available_peers, peer_times
 from trainer.config import TrainerConfig
 from trainer.errors import ConfigError
 
-NAMES = ("reference", "step", "market", "kernels", "trial")
+NAMES = ("reference", "step", "parts", "market", "collector", "kernels", "trial")
 Section = Callable[[], str]
 
 
@@ -43,11 +43,17 @@ def sections(*, peers: bool, only: str | None = None) -> Iterator[str]:
 
 
 def _fused_sections(peers: bool) -> dict[str, Section]:
-    from trainer.benchmarks import fused_market, fused_step, kernel_times, whole_trial
+    from trainer.benchmarks import collector, fused_market, fused_step, kernel_times, step_parts, whole_trial
 
     def step() -> str:
         times = peer_times(available_peers()) if peers else {}
         return f"## Fused gradient step of the whole stack\n\n{fused_step.table(times)}"
+
+    def parts() -> str:
+        return f"## Parts of the captured step, {step_parts.PRECISION}\n\n{step_parts.table()}"
+
+    def collection() -> str:
+        return f"## Collection with M x E = 16,384 lanes, {collector.LENGTH} bars each\n\n{collector.table()}"
 
     def market() -> str:
         lanes, length = fused_market.LANES, fused_market.LENGTH
@@ -62,4 +68,11 @@ def _fused_sections(peers: bool) -> dict[str, Section]:
     def trial() -> str:
         return f"{whole_trial.TITLE}\n\n{whole_trial.section(peers)}"
 
-    return {"step": step, "market": market, "kernels": kernels, "trial": trial}
+    return {
+        "step": step,
+        "parts": parts,
+        "market": market,
+        "collector": collection,
+        "kernels": kernels,
+        "trial": trial,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -25,6 +25,23 @@ def microseconds(run: Callable[[], None], repeats: int = 60) -> float:
     torch.cuda.synchronize()
     pairs = itertools.pairwise(events)
     return 1e3 * statistics.median(float(first.elapsed_time(second)) for first, second in pairs)
+
+
+def microseconds_in_turns(
+    turns: Sequence[tuple[Callable[[], object], Callable[[], None]]], rounds: int = 5
+) -> list[float]:
+    """Median device time of one call of each run, measured in turns: a drifting clock meets all of them.
+
+    Args:
+        turns: What to do before a run's turn, and the run.
+        rounds: Turns of every run.
+    """
+    times: list[list[float]] = [[] for _ in turns]
+    for _ in range(rounds):
+        for (prepare, run), own in zip(turns, times, strict=True):
+            prepare()
+            own.append(microseconds(run))
+    return [statistics.median(own) for own in times]
 
 
 def wall_seconds(run: Callable[[], object], repeats: int = 7) -> float:
