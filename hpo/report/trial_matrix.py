@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hpo.report.records import StudyRecord
 from trainer.evaluation_file import EvaluationRows
 
-LARGEST_TRIALS = 300  # best ones kept; bounds time and memory of the tests across trials
+LARGEST_TRIALS = 600  # best ones kept; bounds time and memory of the tests across trials
 
 Keys = npt.NDArray[np.void]
 
@@ -35,7 +35,7 @@ class TrialMatrix:
 def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | None:
     """Reads every COMPLETE trial's bars; None if the winner has none.
 
-    A bar after a trial's bankruptcy counts 0. Of more than 300 trials the best are read.
+    A bar after a trial's bankruptcy counts 0. Of more than 600 trials the best are read.
     """
     if winner.ret.size == 0:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 
 from trainer.statistics.bootstrap import MINIMUM_OBSERVATIONS, block_length
 from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread
+
+Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,6 @@ def superior_predictive_ability(
         Hansen (2005), A test for superior predictive ability, JBES 23(4); White (2000), A reality check
         for data snooping, Econometrica 68(5).
     """
-    from arch.bootstrap import SPA
-
     base = checked_returns(benchmark)
     columns = np.asarray(policies, dtype=np.float64)
     if columns.ndim != 2 or columns.shape[0] != base.size:
@@ -66,17 +67,34 @@ def superior_predictive_ability(
     if base.size < MINIMUM_OBSERVATIONS or not excess:
         return None
     block = max(block_length(column) for column in excess)
-    # The test only sees differences of losses, so the benchmark becomes 0.
-    losses = -np.stack([_studentised(column, block) for column in excess], axis=1)
-    test = SPA(np.zeros(base.size), losses, block_size=block, reps=repetitions, seed=seed)
-    test.compute()
+    gains = np.stack([_studentised(column, block) for column in excess], axis=1)
+    mean = gains.mean(axis=0)
+    resampled = _resampled_means(gains, block, repetitions, seed)
+    # A policy below this is too bad to be the best even in the limit; the deviations are 1 here.
+    floor = -math.sqrt(2.0 * math.log(math.log(base.size)) / base.size)
+
+    def share(centre: Matrix) -> float:
+        """How often the best of the centred, resampled policies beats the best policy."""
+        return float(((resampled - centre).max(axis=1) > mean.max()).mean())
+
     return SuperiorAbility(
-        lower=float(test.pvalues["lower"]),
-        consistent=float(test.pvalues["consistent"]),
-        upper=float(test.pvalues["upper"]),
+        lower=share(np.maximum(mean, 0.0)),
+        consistent=share(np.where(mean >= floor, mean, 0.0)),
+        upper=share(mean),
         policies=len(excess),
         block=block,
     )
+
+
+def _resampled_means(gains: Matrix, block: int, repetitions: int, seed: int) -> Matrix:
+    """Means [R, N] of ``gains`` [T, N] over stationary bootstrap samples: counts of the bars times gains."""
+    from arch.bootstrap import StationaryBootstrap
+
+    size = len(gains)
+    samples = StationaryBootstrap(block, np.arange(size), seed=seed).bootstrap(repetitions)
+    counts = np.stack([np.bincount(bars[0], minlength=size) for bars, _ in samples])
+    means: Matrix = counts.astype(np.float64) @ gains / size
+    return means
 
 
 def long_run_deviation(values: Returns, block: int) -> float:
