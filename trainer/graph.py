@@ -80,8 +80,10 @@ def _captured(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keeps Python's garbage collector out of a capture: freeing an older graph would invalidate it."""
-    gc.collect()
+    """Keeps Python's garbage collector out of a capture: freeing an older graph would invalidate it.
+
+    Nothing is collected before: that takes a tenth of a second, and what is garbage can wait.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
