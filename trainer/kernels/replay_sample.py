@@ -60,11 +60,7 @@ def replay_sample(
         rings.episode_start,
         rings.episode_stop,
         *_table_arguments(table, rings.prefix),
-        hyper.her_size,
-        hyper.her_strategy,
-        hyper.her_future_offset,
-        hyper.her_threshold,
-        hyper.her_weight_one,
+        *_hindsight_arguments(hyper),
         buffers.state,
         buffers.action,
         buffers.reward,
@@ -86,6 +82,16 @@ def _table_arguments(table: FeatureTable | None, absent: Tensor) -> tuple[Tensor
     if table is None:
         return absent, absent, absent, np.float32(0.0)
     return table.features, table.center, table.inverse_scale, np.float32(table.limit)
+
+
+def _hindsight_arguments(hyper: Hyperparameters) -> tuple[Tensor, ...]:
+    return (
+        hyper.her_size,
+        hyper.her_strategy,
+        hyper.her_future_offset,
+        hyper.her_threshold,
+        hyper.her_weight_one,
+    )
 
 
 def _aligned(layout: StateLayout, table: FeatureTable | None) -> bool:
