@@ -19,6 +19,7 @@ from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.storages import open_storage
 from hpo.studies import create, finished, fork, open_existing, open_found, reconcile, stored_definition
+from hpo.withdrawal import withdraw
 from trainer.config import SearchSpace
 from trainer.errors import ConfigError
 
@@ -75,7 +76,11 @@ def tune(
         if source is not None:
             say(fork(source, study, definition).message)
         directory.write_search(search)
-        return _drive(search, space, study, storage, data, training, place, say, interruption)
+        try:
+            return _drive(search, space, study, storage, data, training, place, say, interruption)
+        except ConfigError:
+            withdraw(study, storage, directory)
+            raise
 
 
 def resume(

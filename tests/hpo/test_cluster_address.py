@@ -115,7 +115,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
     ("complaint", "message"),
     [
         ("ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken", "refuses the token, or asks for"),
-        ("Check failed: token mode but no token file", "RAY_AUTH_MODE asks for a token, but there is none"),
+        ("Check failed: token mode but no token file", "refuses the token, or asks for one"),
         ("no answer", "no Ray cluster of this version answers"),
     ],
 )
