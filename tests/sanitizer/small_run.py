@@ -2,6 +2,7 @@
 
     small_run.py                    all configurations; the last line counts them, kernels and launches
     small_run.py --compile          only compiles what they launch, so that no tool has to watch a compiler
+    small_run.py --plain-products   the same, with matrix products from products of elements
     small_run.py --plant racecheck  one wrong kernel instead, to prove that the tool sees our launches
 
 S counts state columns, B rows, Z atoms, L steps of a lane; a market's states have 8 columns of their own, so
@@ -17,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ import torch
 from trainer.config import TrainerConfig
 from trainer.data.synthetic import synthetic_market
 from trainer.folds import Fold
+from trainer.fused import networks as products
 from trainer.fused.market_learner import FusedMarketLearner
 from trainer.fused.networks import FusedNetworks
 from trainer.fused.precision import activation_dtype
@@ -222,6 +224,21 @@ def counted_launches() -> Iterator[Counter[str]]:
         Kernel.launch = launch
 
 
+@contextmanager
+def plain_products() -> Iterator[None]:
+    """Keeps the libraries' matrix kernels out: racecheck itself fails on some of them on Hopper."""
+
+    def plain(left: torch.Tensor, right: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_((left.float().unsqueeze(3) * right.float().unsqueeze(1)).sum(dim=2))
+
+    library = products.product
+    products.product = plain
+    try:
+        yield
+    finally:
+        products.product = library
+
+
 PLANTED = {
     "memcheck": "x[32 + threadIdx.x] = 1;",  # right behind 32 integers
     "initcheck": "x[threadIdx.x] = fresh[threadIdx.x];",  # memory that nothing wrote
@@ -252,6 +269,7 @@ def plant(tool: str, device: torch.device) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--plain-products", action="store_true")
     parser.add_argument("--plant", choices=tuple(PLANTED))
     chosen, device = parser.parse_args(), torch.device("cuda")
     if chosen.plant:
@@ -263,7 +281,7 @@ def main() -> None:
                 run(configuration, device)
         print(f"compiled {builder().compiled}")
         return
-    with counted_launches() as counts:
+    with counted_launches() as counts, plain_products() if chosen.plain_products else nullcontext():
         for configuration in CONFIGURATIONS:
             before, start = counts.total(), time.perf_counter()
             run(configuration, device)

@@ -75,6 +75,11 @@ def test_the_filter_names_every_kernel_whole_except_for_initcheck_which_must_see
     assert "kernel_name" not in calls[1]
 
 
+def test_only_racecheck_runs_without_the_matrix_kernels_of_the_libraries(sanitize):
+    _, _, calls = sanitize("memcheck", "racecheck", said=CLEAN)
+    assert ["--plain-products" in call for call in calls] == [False, True]
+
+
 def test_an_error_fails_and_shows_the_report(sanitize):
     status, lines, _ = sanitize("memcheck", said=FAULT, status=86)
     assert status == 1

@@ -161,3 +161,11 @@ def test_the_script_asks_for_every_tool_that_has_a_planted_fault(small_run):
     script = (SCRIPT.parents[2] / ".ci" / "sanitize").read_text(encoding="utf-8")
     tools = re.search(r"^tools=\(([^)]*)\)", script, re.MULTILINE)[1].split()
     assert sorted(tools) == sorted(small_run.PLANTED)
+
+
+def test_plain_products_are_the_products(small_run):
+    left, right = torch.randn(3, 5, 7), torch.randn(3, 7, 4)
+    out = torch.empty(3, 5, 4)
+    with small_run.plain_products():
+        small_run.products.product(left, right, out)
+    torch.testing.assert_close(out, torch.bmm(left, right))
