@@ -43,6 +43,8 @@ FIRST_EPOCH_AT = "first_epoch_at"  # when the first epoch began, by the clock of
 WARM = "warm"  # whether the trial took over buffers and graphs of the one before it
 SECONDS = "seconds"  # training time of all epochs
 DRIVER = "driver"  # the process that runs a trial of a study with several drivers
+GPU_SECONDS = "gpu_seconds"  # SECONDS times the GPUs of a trial
+WARM_STARTED_FROM = "warm_started_from"  # "STUDY:NUMBER" whose parameters a trial tries again
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
 KILLED = "killed"
@@ -166,6 +168,11 @@ def write_usage(trial: optuna.Trial, usage: GpuUsage) -> None:
     trial.set_user_attr(GPU_DRIVER, usage.driver)
     trial.set_user_attr(PEAK_MIB, usage.peak_mib)
     trial.set_user_attr(GPU_USED_MIB, usage.used_mib)
+
+
+def write_cost(trial: optuna.Trial, gpus: float) -> None:
+    """Stores what a trial's epochs have cost in GPU time."""
+    trial.set_user_attr(GPU_SECONDS, float(trial.user_attrs.get(SECONDS, 0.0)) * gpus)
 
 
 def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:

@@ -49,6 +49,8 @@ class SearchConfig(Section):
     storage: str | None = None  # Optuna URL or journal:FILE; None: SQLite in the study's folder
     runs: str = "runs"  # folder of all studies' folders
     space: str = "iql_her"
+    sampler: Literal["tpe", "gp", "random"] = "tpe"  # who chooses the parameters
+    warm_start_trials: Count = 5  # trials of an earlier study that --warm-start tries first
     trials: Count = 8  # finished trials of the study in the end
     concurrent: Count = 1  # trials at a time
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0  # of the sampler; with concurrent 1 repeatable

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hpo.config import SearchConfig
+from hpo.postgres import hidden_password
 from trainer.config import TrainerConfig, validated
 from trainer.errors import ConfigError
 
@@ -167,7 +168,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(effective: Effective) -> str:
     """Writes every key with its value and, as a comment, where the value came from.
 
-    The text is a configuration file itself: read back, it gives the same configuration. A key without
+    The text is a configuration file itself: read back, it gives the same configuration, but for a password in
+    the storage, which is not shown. A key without
     a value stands as a comment, because TOML knows no null.
     """
     lines = ["# Effective configuration: flags > --config > profile > defaults"]
@@ -178,6 +180,8 @@ def to_toml(effective: Effective) -> str:
             section = here
             lines += ["", f"[{section}]"]
         value = _value(effective.config, path)
+        if key == "storage" and value is not None:
+            value = hidden_password(value)
         text = f"# {leaf} is not set" if value is None else f"{leaf} = {toml_value(value)}"
         lines.append(f"{text}  # {effective.origins.get(key, 'default')}")
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import math
 import re
 from dataclasses import dataclass
 from typing import Protocol
@@ -181,6 +182,9 @@ class StudyLedger:
         for report in reports:
             if report.epoch in known and report.epoch < max(known):
                 continue
+            if not math.isfinite(report.score.value):  # Optuna takes no such value, and none is comparable
+                self.fail(key, f"the score of epoch {report.epoch} is {report.score.value}")
+                return Decision.STOP
             if report.epoch not in known:
                 attributes.write_epoch(trial, report.score, report.learning, report.seconds)
                 if self._search.stopping.pruner == "paired":
@@ -274,6 +278,7 @@ class StudyLedger:
         if (usage := self._usage.pop(key, None)) is not None:
             attributes.write_usage(trial, usage)
         attributes.write_end(trial, attributes.read_score(trial))
+        attributes.write_cost(trial, self._search.gpus_per_trial)
         self._pages.write(trial, state, value, reason)
         frozen = self._tell(trial, value, state)
         del self._live[key]

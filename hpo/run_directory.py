@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpo.config import SearchConfig
+from hpo.postgres import has_password
 from trainer.config import validated
 from trainer.errors import ConfigError
 
@@ -72,6 +73,7 @@ class RunDirectory:
         """Stores the effective configuration, whole or not at all."""
         self.path.mkdir(parents=True, exist_ok=True)
         partial = self.search_file.with_suffix(".partial")
+        partial.touch(0o600 if search.storage is not None and has_password(search.storage) else 0o666)
         partial.write_text(search.model_dump_json(indent=2), encoding="utf-8")
         partial.replace(self.search_file)
 

@@ -13,7 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.pruners import BasePruner, NopPruner, PatientPruner, PercentilePruner
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
 from hpo.config import SearchConfig
 from hpo.halving_pruner import HalvingPruner
@@ -55,7 +55,7 @@ def allows(space: SearchSpace, params: dict[str, Value]) -> bool:
     for parameter in space.parameters:
         if parameter.when is not None and not parameter.when.holds(chosen):
             continue
-        if parameter.name not in params or not _within(parameter, params[parameter.name]):
+        if parameter.name not in params or not within(parameter, params[parameter.name]):
             return False
         chosen[parameter.name] = params[parameter.name]
     return chosen.keys() == params.keys()
@@ -67,25 +67,32 @@ def startup_trials(trials: int) -> int:
 
 
 def make_sampler(search: SearchConfig, number: int) -> BaseSampler:
-    """Builds the TPE sampler (Bergstra et al. 2011; Watanabe 2023) for one trial.
+    """Builds the sampler for one trial.
+
+    ``tpe`` (Bergstra et al. 2011; Watanabe 2023) is the default: it models conditional parameters, asks in
+    milliseconds after thousands of trials, and takes the running trials for bad ones (constant liar), so that
+    parallel trials spread. ``gp`` is a Gaussian process: better where few, dear trials have numbers without
+    conditions, slow beyond some hundreds. ``random`` is the baseline that a search should beat, and the
+    sampler for questions about the space itself.
 
     The random stream is a function of (seed, trial number) alone, so that an interrupted and resumed
     search goes on with the values that it would have drawn, instead of repeating the first ones.
 
     Args:
-        search: Gives the seed and the number of trials.
+        search: Gives the sampler's name, the seed and the number of trials.
         number: Number of the trial that is going to be asked for.
     """
     seed = int(np.random.SeedSequence((search.seed, number)).generate_state(1)[0])
+    if search.sampler == "random":
+        return RandomSampler(seed=seed)
+    startup = startup_trials(search.trials)
     with warnings.catch_warnings():
-        # `group` is marked experimental; it is what lets conditional parameters share one model.
+        # `gp` and `group` are marked experimental; groups let conditional parameters share one model.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        if search.sampler == "gp":
+            return GPSampler(seed=seed, n_startup_trials=startup)
         return TPESampler(
-            n_startup_trials=startup_trials(search.trials),
-            multivariate=True,
-            group=True,
-            constant_liar=True,
-            seed=seed,
+            n_startup_trials=startup, multivariate=True, group=True, constant_liar=True, seed=seed
         )
 
 
@@ -140,7 +147,8 @@ def _suggest_one(trial: optuna.Trial, parameter: Parameter) -> Value:
     )
 
 
-def _within(parameter: Parameter, value: Value) -> bool:
+def within(parameter: Parameter, value: Value) -> bool:
+    """Whether a parameter could have had a value; its condition is not asked about."""
     if isinstance(parameter, Choice):
         return any(value == choice and type(value) is type(choice) for choice in parameter.values)
     if isinstance(value, bool) or not isinstance(value, int | float):

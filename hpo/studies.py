@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from hpo.attributes import FORKED_FROM
+from hpo.config import SearchConfig
 from hpo.definition import (
     DIRECTION,
     Difference,
@@ -24,12 +26,13 @@ from hpo.run_directory import RunDirectory
 from hpo.sampling import allows, distribution
 from hpo.shared_study import shared_study
 from hpo.storages import open_storage, sqlite_file
-from trainer.config import SearchSpace
+from trainer.config import SearchSpace, validated
 from trainer.errors import ConfigError
 
 DEFINITION = "definition"
 RUN_DIRECTORY = "run_directory"
 HOST = "host"
+SEARCH = "search"  # SearchConfig as JSON, of a study that several machines may run
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -135,6 +138,23 @@ def stored_definition(storage: BaseStorage, name: str) -> StudyDefinition:
     stored = StudyDefinition.from_json(text)
     direction = storage.get_study_directions(study_id)[0].name.lower()
     return StudyDefinition(direction, stored.data_hash, stored.fixed, stored.space)
+
+
+def store_search(study: optuna.Study, search: SearchConfig) -> None:
+    """Keeps a search's configuration, without this machine's folder and without the storage's address."""
+    study.set_user_attr(SEARCH, search.model_dump_json(exclude={"runs", "storage"}))
+
+
+def stored_search(storage: BaseStorage, name: str, runs: str) -> SearchConfig:
+    """Reads what :func:`store_search` kept, for the folder ``runs``.
+
+    Raises:
+        ConfigError: If the study keeps none.
+    """
+    text = storage.get_study_user_attrs(storage.get_study_id_from_name(name)).get(SEARCH)
+    if text is None:
+        raise ConfigError("study", f"study {name!r} keeps no configuration; resume it where it was started")
+    return validated(SearchConfig, {**json.loads(text), "runs": runs})
 
 
 def open_existing(url: str, name: str) -> OpenStudy:

@@ -15,10 +15,24 @@ from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
+from hpo.postgres import is_postgres
 from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
+from hpo.shared_study import shared_study
 from hpo.storages import open_storage
-from hpo.studies import create, finished, fork, open_existing, open_found, reconcile, stored_definition
+from hpo.studies import (
+    OpenStudy,
+    create,
+    finished,
+    fork,
+    open_existing,
+    open_found,
+    reconcile,
+    store_search,
+    stored_definition,
+    stored_search,
+)
+from hpo.warm_start import enqueue_best
 from hpo.withdrawal import withdraw
 from trainer.config import SearchSpace
 from trainer.errors import ConfigError
@@ -43,6 +57,7 @@ def tune(
     space: SearchSpace,
     *,
     fork_from: str | None = None,
+    warm_start: str | None = None,
     market: MarketData | None = None,
     training: str | TrainingFactory = TRAINING,
     say: Say = lambda line: None,
@@ -53,6 +68,7 @@ def tune(
         search: Everything about the search.
         space: What is searched.
         fork_from: Name of a study in the same ``runs`` folder whose comparable trials are copied first.
+        warm_start: Name of a study there whose best parameters are tried first.
         market: The data; loaded as ``search.trainer.data`` says if not given.
         training: What a trial runs, as ``module:name`` or itself.
         say: Prints a line for the user.
@@ -63,9 +79,8 @@ def tune(
     place = _find_place(search, say)
     search = with_absolute_paths(search)
     directory = RunDirectory.of(search)
-    source = None
-    if fork_from is not None:
-        source = open_existing(study_url(search.runs, fork_from, search.storage), fork_from)
+    source = None if fork_from is None else _open_beside(search, fork_from)
+    earlier = None if warm_start is None else _open_beside(search, warm_start)
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
         data = market if market is not None else load_market(search)
@@ -75,6 +90,11 @@ def tune(
         study = create(storage, search.study, definition, directory)
         if source is not None:
             say(fork(source, study, definition).message)
+        if earlier is not None:
+            count = min(search.warm_start_trials, search.trials)
+            say(enqueue_best(earlier.study, study, space, count))
+        if shared_study(study, storage) is not None:
+            store_search(study, search)
         directory.write_search(search)
         try:
             return _drive(search, space, study, storage, data, training, place, say, interruption)
@@ -125,13 +145,22 @@ def resume(
         return _drive(search, old.space, study, storage, data, training, place, say, interruption)
 
 
-def saved_search(runs: str, study: str) -> SearchConfig:
+def saved_search(runs: str, study: str, storage: str | None = None) -> SearchConfig:
     """Reads the configuration that a study was last run with.
+
+    Args:
+        runs: Folder of the studies' folders.
+        study: Its name.
+        storage: Where the study lies. A PostgreSQL study that has no folder here yet, because another
+            machine started it, says itself how it is run.
 
     Raises:
         ConfigError: If ``runs/study`` holds no search.
     """
-    return RunDirectory((Path(runs) / study).absolute()).read_search()
+    directory = RunDirectory((Path(runs) / study).absolute())
+    if storage is not None and is_postgres(storage) and not directory.search_file.exists():
+        return stored_search(open_found(storage, study), study, runs)
+    return directory.read_search()
 
 
 def study_url(runs: str, study: str, storage: str | None = None) -> str:
@@ -175,6 +204,10 @@ def load_market(search: SearchConfig) -> MarketData:
             "search reads it; put it there, or submit from a folder that holds it",
         )
     return market.load_market(search.trainer)
+
+
+def _open_beside(search: SearchConfig, name: str) -> OpenStudy:
+    return open_existing(study_url(search.runs, name, search.storage), name)
 
 
 def _find_place(search: SearchConfig, say: Say) -> Place:

@@ -28,7 +28,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     flags = assignments(arguments, FLAGS)
     if arguments.storage is not None:
         flags.append(Assignment("storage", arguments.storage, "--storage"))
-    found = saved_search(arguments.runs, name)
+    found = saved_search(arguments.runs, name, arguments.storage)
     if found.study != name:
         raise ConfigError(
             "study",

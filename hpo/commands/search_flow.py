@@ -41,7 +41,8 @@ def close_search(outcome: SearchOutcome) -> int:
         print(left)
     if outcome.best is not None:
         print(f"\n{best_lines(trials[outcome.best.number])}")
-    print(f"\nstudy   {hidden_password(outcome.storage)}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
+    shown = hidden_password(outcome.storage)
+    print(f"\nstudy   {shown}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
     return outcome.exit_code
 
 

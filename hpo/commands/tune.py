@@ -15,6 +15,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fork", metavar="STUDY", help="first copy the comparable trials of this study, which stays as it is"
     )
+    parser.add_argument(
+        "--warm-start",
+        metavar="STUDY",
+        help="first try the best parameters of this study",
+    )
 
 
 def _run(arguments: Namespace, context: Context) -> int:
@@ -42,7 +47,11 @@ def _run(arguments: Namespace, context: Context) -> int:
         f"{len(market.bars)} bars, {len(parts.folds)} folds",
         flush=True,
     )
-    return close_search(tune(config, space, fork_from=arguments.fork, market=market, say=print))
+    return close_search(
+        tune(
+            config, space, fork_from=arguments.fork, warm_start=arguments.warm_start, market=market, say=print
+        )
+    )
 
 
 COMMAND = Command("tune", "start a search", _add_arguments, _run)

@@ -36,6 +36,8 @@ class TrialRecord:
         degenerate: Its value is the -10 of a degenerate seed.
         config: Effective configuration, section -> key -> value; empty where the study keeps none.
         data: What the bars were, key -> value; empty where the study keeps none.
+        seconds: Training time of its epochs; None where the study keeps none.
+        gpu_seconds: The same times its GPUs.
     """
 
     number: int
@@ -49,6 +51,8 @@ class TrialRecord:
     degenerate: bool
     config: Mapping[str, Mapping[str, Any]]
     data: Mapping[str, Any]
+    seconds: float | None = None
+    gpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,8 @@ def _read_trial(trial: FrozenTrial) -> TrialRecord:
         degenerate=finished and bool(reasons),
         config=_mapping(trial.user_attrs.get(attributes.CONFIG)),
         data=_mapping(trial.user_attrs.get(attributes.DATA)),
+        seconds=trial.user_attrs.get(attributes.SECONDS),
+        gpu_seconds=trial.user_attrs.get(attributes.GPU_SECONDS),
     )
 
 

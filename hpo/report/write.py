@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 
+from hpo.report.cost_chart import cost_chart
 from hpo.report.findings import Findings
 from hpo.report.looks import looks
 from hpo.report.next_steps import next_steps
@@ -50,6 +51,7 @@ def write_page(reading: Reading, path: Path) -> Path:
         ),
         PageSection("Epochs", "" if reading.epochs is None else reading.epochs.html),
         PageSection("Parameters", parameter_charts(reading.study, record) if record.trials else ""),
+        PageSection("Cost", "" if (cost := cost_chart(record)) is None else cost.html),
         PageSection("Effective configuration", _configuration(best)),
         PageSection("Next", next_steps(record, best)),
     ]

@@ -138,3 +138,18 @@ def test_the_percentile_is_the_share_of_trials_that_go_on(make_search, keep, epo
 def test_patience_ends_after_epochs_without_a_new_best_below_the_median(make_search, scores, epoch):
     stopping = {"pruner": "patient", "patience": 3, "startup_trials": 1}
     assert stopped_at(make_search(stopping=stopping), scores) == epoch
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("tpe", optuna.samplers.TPESampler),
+        ("gp", optuna.samplers.GPSampler),
+        ("random", optuna.samplers.RandomSampler),
+    ],
+)
+def test_each_sampler_is_seeded_by_seed_and_trial_number(make_search, name, kind):
+    search = make_search(sampler=name, seed=5)
+    assert type(make_sampler(search, 0)) is kind
+    assert ask(search, 3) == ask(search, 3)
+    assert ask(search, 3) != ask(search, 4)

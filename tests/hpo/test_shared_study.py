@@ -14,10 +14,12 @@ from optuna.trial import TrialState
 from hpo import shared_study as module
 from hpo.attributes import DRIVER
 from hpo.definition import StudyDefinition
+from hpo.effective_config import Effective, to_toml
 from hpo.run_directory import RunDirectory
 from hpo.shared_study import SharedStudy, shared_study
 from hpo.storages import open_storage
-from hpo.studies import create, open_existing, running
+from hpo.studies import create, open_existing, running, store_search
+from hpo.tuner import resume, saved_search, tune
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -109,3 +111,38 @@ def test_a_file_allows_one_driver_only(make_search, space):
     storage = open_storage(RunDirectory.of(search).storage_url(search))
     study = create(storage, "s", StudyDefinition.of(search, space, "d"), RunDirectory.of(search))
     assert shared_study(study, storage) is None
+
+
+def test_another_machine_reads_from_the_study_how_it_is_run_and_no_address_is_stored(
+    shared, postgres, make_search, tmp_path
+):
+    _, study, _ = shared
+    store_search(study, make_search(storage=postgres, trials=17))
+    found = saved_search(str(tmp_path / "elsewhere"), "s", postgres)
+    assert (found.trials, found.runs, found.storage) == (17, str(tmp_path / "elsewhere"), None)
+    assert "postgresql" not in str(study.user_attrs)
+
+
+def test_a_password_is_in_no_message_and_only_its_owner_reads_the_file(make_search, tmp_path):
+    search = make_search(storage="postgresql://u:secret@h/d")
+    directory = RunDirectory.of(search)
+    directory.write_search(search)
+    assert directory.search_file.stat().st_mode & 0o077 == 0
+    assert directory.read_search().storage == "postgresql://u:secret@h/d"
+    assert "secret" not in to_toml(Effective(search, {}))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
+def test_a_search_begun_in_one_folder_is_finished_from_another(
+    cluster, fakes, make_search, space, postgres, tmp_path
+):
+    keys = {"epochs": 2, "storage": postgres, "stopping": {"pruner": "none"}}
+    first = tune(
+        make_search(trials=1, **keys), space, market=fakes.FakeMarket(), training="fake_training:FakeTraining"
+    )
+    elsewhere = str(tmp_path / "elsewhere")
+    more = saved_search(elsewhere, "s", postgres).model_copy(update={"storage": postgres, "trials": 3})
+    second = resume(more, market=fakes.FakeMarket(), training="fake_training:FakeTraining")
+    assert (first.complete, second.complete, second.waiting) == (1, 3, 0)
+    assert (tmp_path / "runs" / "s" / "trials" / "0000" / "weights.pt").exists()
+    assert (tmp_path / "elsewhere" / "s" / "trials" / "0002" / "weights.pt").exists()
