@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import optuna
 import pytest
 import sqlalchemy
 from optuna.trial import TrialState
@@ -146,3 +150,26 @@ def test_a_search_begun_in_one_folder_is_finished_from_another(
     assert (first.complete, second.complete, second.waiting) == (1, 3, 0)
     assert (tmp_path / "runs" / "s" / "trials" / "0000" / "weights.pt").exists()
     assert (tmp_path / "elsewhere" / "s" / "trials" / "0002" / "weights.pt").exists()
+
+
+def test_two_drivers_that_ask_at_once_do_not_both_get_the_last_trial(shared, postgres):
+    mine, study, _ = shared
+    asking = threading.Event()
+
+    def full():
+        return len(running(study)) > 0
+
+    def ask_slowly():
+        asking.set()
+        time.sleep(0.5)  # the other one asks meanwhile
+        return study.ask()
+
+    storage = open_storage(postgres)
+    other_study = optuna.load_study(study_name="s", storage=storage)
+    other = SharedStudy(other_study, storage)
+    with mine.signed_in(), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(mine.claim, full, ask_slowly)
+        asking.wait(5)
+        second = other.claim(lambda: len(running(other_study)) > 0, other_study.ask)
+        assert first.result().number == 0
+    assert second is None
