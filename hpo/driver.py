@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -12,20 +13,23 @@ from optuna.storages import BaseStorage
 from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneConfig, Tuner
 from ray.tune.experiment import Trial
 
-from hpo.attributes import DataRecord, best_trial
+from hpo.attributes import DataRecord, best_trial, read_score
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
 from hpo.mirrored_storage import mirrored
+from hpo.nvml import find_nvml
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
-from hpo.progress import SearchProgress
+from hpo.progress import Display, LineDisplay, SearchProgress
+from hpo.progress_table import TableDisplay, gpu_use
 from hpo.ray_cluster import Cluster, connected, require_code_on_every_node, require_on_every_node
 from hpo.resources import Gpu, concurrency
 from hpo.run_directory import RunDirectory
 from hpo.scheduler import StudyScheduler
 from hpo.searcher import StudySearcher
 from hpo.shared_study import shared_study
+from hpo.standing import BestSoFar, Standing
 from hpo.storages import ALTERNATIVES, sqlite_file
 from hpo.studies import finished
 from hpo.submission import build_trainable, size_in_bytes
@@ -52,6 +56,7 @@ class Job:
         say: Prints a line for the user.
         interruption: Installed signal handlers.
         address: Of the running cluster to join; ``None`` starts one.
+        display: Where progress is shown; ``None``: a table on a terminal, lines elsewhere.
     """
 
     search: SearchConfig
@@ -64,6 +69,7 @@ class Job:
     say: Say
     interruption: Interruption
     address: str | None = None
+    display: Display | None = None
 
 
 class SearchStopper(Stopper):
@@ -107,12 +113,10 @@ def drive(job: Job) -> SearchOutcome:
     search, directory = job.search, RunDirectory.of(job.search)
     directory.stop_file.unlink(missing_ok=True)
     data = DataRecord.of(job.market, search.trainer.data.path)
-    best = best_trial(job.study.get_trials(deepcopy=False))
-    known = None if best is None or best.value is None else (best.value, best.number)
     describe_study(job.study, search, job.space, job.market)
     shared = shared_study(job.study, job.storage)
     with (
-        SearchProgress(search.trials, finished(job.study), search.time_budget, known) as progress,
+        SearchProgress(search.study, _standing(job), job.display or default_display(job.gpus)) as progress,
         nullcontext() if shared is None else shared.signed_in(),
     ):
         study, storage = mirrored(job.study, job.storage)
@@ -129,6 +133,23 @@ def drive(job: Job) -> SearchOutcome:
             directory.stop_file.unlink(missing_ok=True)
             shutil.rmtree(directory.scratch, ignore_errors=True)
     return _outcome(job, ledger, directory, bool(left), time.monotonic() - started)
+
+
+def default_display(gpus: tuple[Gpu, ...]) -> Display:
+    """A live table where stderr is a terminal, else a line per trial."""
+    if sys.stderr.isatty():
+        return TableDisplay(lambda: gpu_use(gpus, find_nvml()))
+    return LineDisplay()
+
+
+def _standing(job: Job) -> Standing:
+    search, best = job.search, best_trial(job.study.get_trials(deepcopy=False))
+    known = None
+    if best is not None and best.value is not None:
+        score = read_score(best)
+        known = BestSoFar(best.value, best.number, None if score is None else score.standard_error)
+    updates = search.trainer.training.updates
+    return Standing(search.trials, finished(job.study), search.time_budget, known, updates)
 
 
 def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: float) -> None:

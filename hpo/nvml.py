@@ -42,6 +42,9 @@ class Nvml(Protocol):
     def driver_version(self) -> str:
         """Version of the driver."""
 
+    def utilisation(self, uuid: str) -> int:
+        """Share of the last moments in which a kernel ran, percent."""
+
 
 class _Memory(ctypes.Structure):
     _fields_ = (
@@ -49,6 +52,10 @@ class _Memory(ctypes.Structure):
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
     )
+
+
+class _Utilisation(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
 
 class DriverNvml:
@@ -81,6 +88,12 @@ class DriverNvml:
     def driver_version(self) -> str:
         """Version of the driver."""
         return self._text("nvmlSystemGetDriverVersion")
+
+    def utilisation(self, uuid: str) -> int:
+        """Share of the last moments in which a kernel ran, percent."""
+        found = _Utilisation()
+        self._call("nvmlDeviceGetUtilizationRates", self._device(uuid), ctypes.byref(found))
+        return int(found.gpu)
 
     def _device(self, uuid: str) -> ctypes.c_void_p:
         device = ctypes.c_void_p()

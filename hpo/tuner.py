@@ -38,6 +38,7 @@ from trainer.config import SearchSpace
 from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hpo.progress import Display
     from hpo.trainable import TrainingFactory
     from trainer.data.market import MarketData
 
@@ -61,6 +62,7 @@ def tune(
     market: MarketData | None = None,
     training: str | TrainingFactory = TRAINING,
     say: Say = lambda line: None,
+    display: Display | None = None,
 ) -> SearchOutcome:
     """Creates a study and searches.
 
@@ -72,6 +74,7 @@ def tune(
         market: The data; loaded as ``search.trainer.data`` says if not given.
         training: What a trial runs, as ``module:name`` or itself.
         say: Prints a line for the user.
+        display: Where progress is shown; by default a table on a terminal, lines elsewhere.
 
     Raises:
         ConfigError: If the study exists, GPUs are missing, or a rule is broken; nothing has been started.
@@ -97,7 +100,7 @@ def tune(
             store_search(study, search)
         directory.write_search(search)
         try:
-            return _drive(search, space, study, storage, data, training, place, say, interruption)
+            return _drive(search, space, study, storage, data, training, place, say, interruption, display)
         except ConfigError:
             withdraw(study, storage, directory)
             raise
@@ -110,6 +113,7 @@ def resume(
     market: MarketData | None = None,
     training: str | TrainingFactory = TRAINING,
     say: Say = lambda line: None,
+    display: Display | None = None,
 ) -> SearchOutcome:
     """Goes on with a study until ``search.trials`` trials have ended; interrupted ones continue first.
 
@@ -119,6 +123,7 @@ def resume(
         market: The data; loaded if not given.
         training: What a trial runs.
         say: Prints a line for the user.
+        display: Where progress is shown; by default a table on a terminal, lines elsewhere.
 
     Raises:
         ConfigError: If there is no such study, another process runs it, or its definition differs.
@@ -142,7 +147,7 @@ def resume(
         data = market if market is not None else load_market(search)
         require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
         directory.write_search(search)
-        return _drive(search, old.space, study, storage, data, training, place, say, interruption)
+        return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
 
 
 def saved_search(runs: str, study: str, storage: str | None = None) -> SearchConfig:
@@ -243,8 +248,21 @@ def _drive(
     place: Place,
     say: Say,
     interruption: Interruption,
+    display: Display | None,
 ) -> SearchOutcome:
     from hpo.driver import Job, drive  # imports Ray, which a refused search need not wait for
 
-    job = Job(search, space, study, storage, market, training, place.gpus, say, interruption, place.address)
+    job = Job(
+        search,
+        space,
+        study,
+        storage,
+        market,
+        training,
+        place.gpus,
+        say,
+        interruption,
+        place.address,
+        display,
+    )
     return drive(job)

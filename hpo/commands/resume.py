@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, assignments
+from hpo.commands.output import Output, add_output_arguments, chosen_output
 from hpo.commands.study_flags import add_study_arguments, study_name
 from trainer.errors import ConfigError
 
@@ -16,9 +17,15 @@ FLAGS = (*TRAINING_FLAGS, *(flag for flag in SEARCH_FLAGS if flag.option not in 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_study_arguments(parser)
     add_flags(parser, FLAGS)
+    add_output_arguments(parser)
 
 
 def _run(arguments: Namespace, context: Context) -> int:
+    with chosen_output(arguments) as output:
+        return _search(arguments, context, output)
+
+
+def _search(arguments: Namespace, context: Context, output: Output) -> int:
     from hpo.commands.search_flow import close_search
     from hpo.effective_config import Assignment, assignments_of, resolve
     from hpo.space_files import load_space
@@ -40,7 +47,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     space = None
     if any(assignment.key == "space" for assignment in flags):
         space = load_space(config.space, context.packaged_spaces())
-    return close_search(resume(config, space, say=print))
+    outcome = resume(config, space, say=print, display=output.display)
+    return close_search(outcome, output.summary)
 
 
 COMMAND = Command("resume", "go on with a stopped search, or ask for more trials", _add_arguments, _run)

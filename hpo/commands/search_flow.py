@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,14 @@ REPORT = "report.html"
 LONGEST_TABLE = 24  # trials; of more, the best ones are shown
 
 
-def close_search(outcome: SearchOutcome) -> int:
+def close_search(
+    outcome: SearchOutcome, summary: Callable[[SearchOutcome, str], None] = lambda outcome, report: None
+) -> int:
     """Prints the end of a search, writes its report, and returns the exit code.
 
     Args:
         outcome: As ``hpo.tuner`` returns it.
+        summary: Told the outcome and the report's path, for machines.
     """
     import optuna
 
@@ -43,6 +46,7 @@ def close_search(outcome: SearchOutcome) -> int:
         print(f"\n{best_lines(trials[outcome.best.number])}")
     shown = hidden_password(outcome.storage)
     print(f"\nstudy   {shown}\nreport  {report}\n\n{next_commands(outcome)}", flush=True)
+    summary(outcome, str(report))
     return outcome.exit_code
 
 

@@ -6,12 +6,14 @@ from argparse import ArgumentParser, Namespace
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, effective_from
+from hpo.commands.output import Output, add_output_arguments, chosen_output
 
 FLAGS = TRAINING_FLAGS + SEARCH_FLAGS
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, FLAGS)
+    add_output_arguments(parser)
     parser.add_argument(
         "--fork", metavar="STUDY", help="first copy the comparable trials of this study, which stays as it is"
     )
@@ -23,6 +25,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
+    with chosen_output(arguments) as output:
+        return _search(arguments, context, output)
+
+
+def _search(arguments: Namespace, context: Context, output: Output) -> int:
     from hpo.cluster_address import joins
     from hpo.resources import check_gpus, visible_gpus
     from hpo.space_files import load_space
@@ -47,11 +54,16 @@ def _run(arguments: Namespace, context: Context) -> int:
         f"{len(market.bars)} bars, {len(parts.folds)} folds",
         flush=True,
     )
-    return close_search(
-        tune(
-            config, space, fork_from=arguments.fork, warm_start=arguments.warm_start, market=market, say=print
-        )
+    outcome = tune(
+        config,
+        space,
+        fork_from=arguments.fork,
+        warm_start=arguments.warm_start,
+        market=market,
+        say=print,
+        display=output.display,
     )
+    return close_search(outcome, output.summary)
 
 
 COMMAND = Command("tune", "start a search", _add_arguments, _run)

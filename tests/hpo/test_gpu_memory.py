@@ -33,6 +33,9 @@ class FakeNvml:
     def name(self, uuid):
         return "H200"
 
+    def utilisation(self, uuid):
+        return 50
+
     def driver_version(self):
         return "580.95.05"
 

@@ -13,6 +13,7 @@ SOURCE = r"""
 #include <stdio.h>
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory_t;
+typedef struct { unsigned gpu, memory; } rates_t;
 static int ready = 0, device;
 int nvmlInit_v2(void) { ready = 1; return INIT; }
 const char *nvmlErrorString(int code) { return code == 6 ? "Not Found" : "Driver Not Loaded"; }
@@ -28,6 +29,11 @@ int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
 }
 int nvmlDeviceGetName(void *handle, char *name, unsigned length) {
   return handle == &device ? snprintf(name, length, "NVIDIA H200") < 0 : 6;
+}
+int nvmlDeviceGetUtilizationRates(void *handle, rates_t *rates) {
+  if (handle != &device) return 6;
+  rates->gpu = 93; rates->memory = 41;
+  return 0;
 }
 int nvmlSystemGetDriverVersion(char *version, unsigned length) {
   return snprintf(version, length, "580.95.05") < 0;
@@ -51,6 +57,7 @@ def nvml(tmp_path_factory):
 def test_memory_name_and_driver_are_read_by_uuid(nvml):
     assert nvml.memory("GPU-6666-bbbb") == Memory(150 * 2**30, 149 * 2**30, 2**30)
     assert nvml.name("GPU-6666-bbbb") == "NVIDIA H200"
+    assert nvml.utilisation("GPU-6666-bbbb") == 93
     assert nvml.driver_version() == "580.95.05"
 
 
