@@ -2,6 +2,7 @@
 
 from hpo.commands.bench import COMMAND as BENCH
 from hpo.commands.check import COMMAND as CHECK
+from hpo.commands.clean import COMMAND as CLEAN
 from hpo.commands.command import Command
 from hpo.commands.config import COMMAND as CONFIG
 from hpo.commands.dashboard import COMMAND as DASHBOARD
@@ -28,6 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     EXPORT,
     SIGNAL,
     DASHBOARD,
+    CLEAN,
     SPACES,
     CONFIG,
     CHECK,

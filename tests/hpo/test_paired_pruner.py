@@ -136,8 +136,9 @@ def test_the_ledger_stores_what_the_pruner_reads_and_stops_by_it(make_search, sp
     from hpo.attributes import DataRecord, read_epoch_sharpes
     from hpo.definition import StudyDefinition
     from hpo.ledger import Decision, StudyLedger
-    from hpo.progress import SearchProgress
+    from hpo.progress import LineDisplay, SearchProgress
     from hpo.run_directory import RunDirectory
+    from hpo.standing import Standing
     from hpo.storages import open_storage
     from hpo.studies import create
 
@@ -146,7 +147,8 @@ def test_the_ledger_stores_what_the_pruner_reads_and_stops_by_it(make_search, sp
     storage = open_storage(directory.storage_url(search))
     study = create(storage, search.study, StudyDefinition.of(search, space, "d"), directory)
     data = DataRecord("x", "x", "d", 252.0, 5, "2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z")
-    ledger = StudyLedger(study, storage, search, space, data, directory, SearchProgress(4, 0, None, None))
+    progress = SearchProgress("s", Standing(4), LineDisplay())
+    ledger = StudyLedger(study, storage, search, space, data, directory, progress)
     for key, value in (("good", 1.0), ("equal", 1.0)):
         ledger.start(key)
         decided = [ledger.record(key, (fakes.fake_report(value, epoch, 4),)) for epoch in range(1, 5)]

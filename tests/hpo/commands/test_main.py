@@ -24,6 +24,7 @@ def test_every_promised_command_is_there():
         "export",
         "signal",
         "dashboard",
+        "clean",
         "spaces",
         "config",
         "check",
