@@ -54,6 +54,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_PIPE_CLOSED
 
 
+def program() -> NoReturn:
+    """Runs the command line as the whole process."""
+    code = main()
+    if code == EXIT_INTERRUPTED:
+        # Where ctrl-C met an extension that was just evaluating Python (importing torch does), CPython would
+        # end with the signal and not with this code, though the interrupt was caught.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 def _is_interrupt(error: BaseException | None) -> bool:
     # An extension module that ctrl-C stops while it is being imported reports an ImportError.
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -104,4 +116,4 @@ def _version() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -106,3 +106,22 @@ def test_an_abbreviated_flag_is_refused(capsys):
     assert capsys.readouterr().err == (
         "foxtune: error: unrecognized arguments: --trial 3; see foxtune --help\n"
     )
+
+
+INTERRUPTED = """
+import ctypes, sys
+import hpo.__main__ as entry
+
+def main():
+    print("told", end="")
+    ctypes.pythonapi.PyRun_SimpleString(b"raise KeyboardInterrupt")  # as an extension that is interrupted
+    return 130
+
+entry.main = main
+entry.program()
+"""
+
+
+def test_an_interrupt_ends_with_its_code_wherever_it_came():
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (130, "told")
