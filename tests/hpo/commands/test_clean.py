@@ -2,11 +2,14 @@
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hpo.commands import stored_trial
 from hpo.run_directory import RunDirectory
+from hpo.studies import Reconciliation, open_existing
 from hpo.study_files import Kind, StudyFile, size_text
 
 
@@ -96,6 +99,15 @@ def test_a_study_that_is_being_run_is_left_alone(run, folder):
         code, out, err = run("clean", "s", "--yes")
     assert (code, out) == (2, "")
     assert "is being run by pid" in err
+    assert len(left(folder, "checkpoint.pt")) == 4
+
+
+def test_a_study_that_another_machine_runs_is_left_alone(run, folder, monkeypatch):
+    opened = open_existing(f"sqlite:///{folder}/study.db", "s")
+    elsewhere = replace(opened, reconciliation=Reconciliation(live_driver="pid 7 on node2"))
+    monkeypatch.setattr(stored_trial, "open_named", lambda arguments: elsewhere)
+    code, _, err = run("clean", "s", "--yes")
+    assert (code, "is being run by pid 7 on node2" in err) == (2, True)
     assert len(left(folder, "checkpoint.pt")) == 4
 
 
