@@ -71,6 +71,59 @@ def stopping(run):
     return Command("stop", "is interrupted", lambda parser: None, run)
 
 
+def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
+    def interrupted(arguments, context):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    assert main(["stop"]) == 130
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_an_interrupt_while_an_extension_is_imported_ends_in_the_same_way(monkeypatch, capsys):
+    def interrupted(arguments, context):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    assert main(["stop"]) == 130
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_an_import_that_fails_for_another_reason_is_not_taken_for_an_interrupt(monkeypatch):
+    def broken(arguments, context):
+        raise ImportError("no module named nothing")
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(broken),))
+    with pytest.raises(ImportError, match="nothing"):
+        main(["stop"])
+
+
+def test_an_abbreviated_flag_is_refused(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["config", "--trial", "3"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "foxtune: error: unrecognized arguments: --trial 3; see foxtune --help\n"
+    )
+
+
+INTERRUPTED = """
+import ctypes, sys
+import hpo.__main__ as entry
+
+def main():
+    print("told", end="")
+    ctypes.pythonapi.PyRun_SimpleString(b"raise KeyboardInterrupt")  # as an extension that is interrupted
+    return 130
+
+entry.main = main
+entry.program()
+"""
+
+
 def test_an_interrupt_ends_with_its_code_wherever_it_came(tmp_path):
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
     command = [sys.executable, "-m", "interrupted"]
