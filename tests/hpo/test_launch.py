@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ("hpo", "trainer", "search_spaces", "cuda", "deploy")
 FILES = (".rayignore", ".gitignore", "README.md", "pyproject.toml")
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 180
 HEAVY_BYTES = 3_000_000
 FOREIGN = ("RAY_", "TUNE_", "PYTHONPATH", "CUDA_VISIBLE")
 SMALL = [
