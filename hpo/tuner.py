@@ -86,7 +86,7 @@ def tune(
     earlier = None if warm_start is None else _open_beside(search, warm_start)
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
-        data = market if market is not None else load_market(search)
+        data = market if market is not None else load_market(search, say)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)
@@ -144,7 +144,7 @@ def resume(
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
         place = _find_place(search, say)
-        data = market if market is not None else load_market(search)
+        data = market if market is not None else load_market(search, say)
         require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
         directory.write_search(search)
         return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
@@ -192,14 +192,21 @@ def with_absolute_paths(search: SearchConfig) -> SearchConfig:
     return search.model_copy(update={"trainer": trainer, "runs": runs})
 
 
-def load_market(search: SearchConfig) -> MarketData:
-    """Loads the data once, in the driver; the trials get it through Ray's object store.
+def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketData:
+    """Loads the data once, in the driver, and asks the leak guards; trials get it through Ray's object store.
+
+    Args:
+        search: Names the data and the folds.
+        say: Is given the guards' warnings.
 
     Raises:
+        LeakError: Where a trial could see the future.
         ConfigError: If the driver's node has no such file, naming the node where it is one of a cluster's.
     """
     from trainer.data import market
     from trainer.data.sources import is_named
+    from trainer.folds import split
+    from trainer.leaks.guards import require_no_leak
 
     path = search.trainer.data.path
     if joins(search.ray.address) and not is_named(path) and not Path(path).expanduser().is_file():
@@ -208,7 +215,10 @@ def load_market(search: SearchConfig) -> MarketData:
             f"{Path(path).expanduser().absolute()} does not exist on node {socket.gethostname()}, where the "
             "search reads it; put it there, or submit from a folder that holds it",
         )
-    return market.load_market(search.trainer)
+    data, config = market.load_market(search.trainer), search.trainer
+    for warning in require_no_leak(data, split(len(data.bars), config.walk_forward), config):
+        say(f"warning: {warning}")
+    return data
 
 
 def _open_beside(search: SearchConfig, name: str) -> OpenStudy:

@@ -24,6 +24,10 @@ class DataError(FoxtuneError):
     """A bar file breaks a rule; the message names the column, the file line, the value and the fix."""
 
 
+class LeakError(FoxtuneError):
+    """A training on this data would see the future; the message names guard, column or rows, and the fix."""
+
+
 class MemoryPlanError(FoxtuneError):
     """The planned buffers do not fit the device."""
 

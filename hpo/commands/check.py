@@ -1,4 +1,4 @@
-"""foxtune check: reads a bar file and prints what was understood, without training."""
+"""foxtune check: reads a bar file, says what was understood and what the leak guards find; trains nothing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(arguments: Namespace, context: Context) -> int:
     from trainer.data.market import load_market
-    from trainer.data.summary import describe
+    from trainer.data.summary import LABEL_WIDTH, describe
     from trainer.folds import split
+    from trainer.leaks.guard import Judgement
+    from trainer.leaks.guards import verdicts
 
     effective = effective_from(arguments, FLAGS)
     config = effective.config.trainer.with_overrides({"data.path": arguments.data})
@@ -31,7 +33,10 @@ def _run(arguments: Namespace, context: Context) -> int:
         print(f"{describe(market)}\nfolds: none, {error}")
         return 0
     print(describe(market, parts))
-    return 0
+    found = verdicts(market, parts, config)
+    for verdict in found:
+        print(f"{verdict.guard:<{LABEL_WIDTH}} {verdict.judgement.value}: {verdict.message}")
+    return int(any(verdict.judgement is Judgement.LEAK for verdict in found))
 
 
 COMMAND = Command("check", "read a bar file and say what was understood", _add_arguments, _run)

@@ -65,14 +65,11 @@ def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.epoch_table import closing, header, line
     from trainer.backend import resolve_backend
     from trainer.data.market import load_market
-    from trainer.folds import require_min_folds, split
     from trainer.reports import EpochReport
     from trainer.training import run_training
 
     market = load_market(config)
-    parts = split(len(market.bars), config.walk_forward)
-    require_min_folds(parts, config.walk_forward)
-    folds = len(parts.folds)
+    folds, leak_warnings = _guarded_folds(config, market)
     backend = resolve_backend(config)
     if gpus:  # without one the device line has said it all
         print(backend.note)
@@ -83,7 +80,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     if not arguments.resume:
         write_record(directory, effective)
     print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
-    print("\n".join([f"run directory {directory}", *configuration_advice(config), header(folds)]), flush=True)
+    advice = (*configuration_advice(config), *leak_warnings)
+    print("\n".join([f"run directory {directory}", *advice, header(folds)]), flush=True)
 
     def show(report: EpochReport) -> None:
         if arguments.resume:  # only now is it known that the checkpoint accepts this configuration
@@ -110,6 +108,16 @@ def _run(arguments: Namespace, context: Context) -> int:
     print(f"\n{closing(result.score)}")
     print(f"longer:  foxtune train --resume --out {directory} --epochs {config.training.epochs + 2}")
     return 0
+
+
+def _guarded_folds(config: TrainerConfig, market: MarketData) -> tuple[int, tuple[str, ...]]:
+    """Returns the number of folds and the warnings of the leak guards."""
+    from trainer.folds import require_min_folds, split
+    from trainer.leaks.guards import require_no_leak
+
+    parts = split(len(market.bars), config.walk_forward)
+    require_min_folds(parts, config.walk_forward)
+    return len(parts.folds), require_no_leak(market, parts, config)
 
 
 def _print_plan(config: TrainerConfig, market: MarketData, backend: Backend, gpus: tuple[Gpu, ...]) -> None:

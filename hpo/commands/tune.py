@@ -44,11 +44,12 @@ def _search(arguments: Namespace, context: Context, output: Output) -> int:
     from hpo.tuner import load_market, tune
     from trainer.folds import require_min_folds, split
 
-    market = load_market(config)
+    warnings: list[str] = []
+    market = load_market(config, warnings.append)
     parts = split(len(market.bars), config.trainer.walk_forward)
     require_min_folds(parts, config.trainer.walk_forward)
-    for advice in configuration_advice(config.trainer):
-        print(advice)
+    for line in (*warnings, *configuration_advice(config.trainer)):
+        print(line)
     print(
         f"study {config.study}: {config.trials} trials of {space.name} on {market.name}, "
         f"{len(market.bars)} bars, {len(parts.folds)} folds",

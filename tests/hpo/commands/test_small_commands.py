@@ -6,6 +6,8 @@ import tomllib
 from argparse import ArgumentParser
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from hpo.commands.dashboard import require_free_port
@@ -57,6 +59,32 @@ def test_check_describes_a_file_that_is_too_short_to_train_on(run):
     code, out, _ = run("check", "short.csv")
     assert code == 0
     assert "folds: none, walk_forward.folds: 5 folds need" in out
+
+
+def foreseeing_file(path: Path) -> None:
+    """A year and more of bars whose volume is a function of the next day's return."""
+    draws = np.random.default_rng(0)
+    returns = 0.01 * draws.standard_normal(500)
+    close = 100.0 * np.cumprod(1.0 + returns)
+    bars = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=500, freq="D")})
+    bars["open"], bars["close"] = close * np.exp(0.001 * draws.standard_normal(500)), close
+    bars["high"] = bars[["open", "close"]].max(axis=1) * 1.002
+    bars["low"] = bars[["open", "close"]].min(axis=1) * 0.998
+    bars["volume"] = 1e6 * np.exp(20.0 * np.append(returns[1:], 0.0))
+    bars.to_csv(path, index=False)
+
+
+def test_check_and_train_refuse_a_column_that_knows_the_next_bar(run, tmp_path):
+    foreseeing_file(tmp_path / "oracle.csv")
+    code, out, _ = run("check", "oracle.csv")
+    assert code == 1
+    assert "foreseeing column  LEAK: " in out
+    assert "'volume'" in out
+    code, _, err = run("train", "--data", "oracle.csv", "--out", "here", "--backend", "reference")
+    assert code == 2
+    assert err.startswith("foxtune: error: foreseeing column: ")
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "here").exists()
 
 
 def test_check_refuses_a_missing_file_in_one_line(run):

@@ -1,0 +1,31 @@
+"""Can an order fill at the very price that it was decided on?"""
+
+from __future__ import annotations
+
+from trainer.config import TrainerConfig
+from trainer.data.market_data import MarketData
+from trainer.data.synthetic import is_synthetic
+from trainer.folds import Split
+from trainer.leaks.guard import Judgement, Verdict
+
+GUARD = "same-bar fill"
+OPEN_IS_CLOSE = 0.2  # share of opens equal to the close before, above which a fill at the open is no fill
+
+
+def same_bar_fill(market: MarketData, split: Split, config: TrainerConfig) -> Verdict:
+    """Orders are decided at a close and fill in the bar after it: at its open, unless that is the close.
+
+    In data whose opens repeat the close before, a fill at the next open is a fill at the deciding price.
+    """
+    fill = config.environment.fill or market.default_fill
+    share = market.bars.open_equals_last_close
+    if is_synthetic(market.name):
+        return Verdict(GUARD, Judgement.CLEAN, "a synthetic market opens where it closed by design")
+    if fill == "next_open" and share > OPEN_IS_CLOSE:
+        return Verdict(
+            GUARD,
+            Judgement.WARNING,
+            f"market orders fill at the next open, but {100 * share:.1f}% of the opens equal the close that "
+            'was decided on; set environment.fill = "next_close"',
+        )
+    return Verdict(GUARD, Judgement.CLEAN, f"market orders fill at the {fill.replace('_', ' ')}")
