@@ -49,7 +49,7 @@ FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 
 KILLED = "killed"
 TIMEOUT = "timeout"
-OUT_OF_MEMORY = "out of memory"
+OUT_OF_MEMORY = "oom"
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneCo
 from ray.tune.experiment import Trial
 
 from hpo.attributes import DataRecord, best_trial, read_score
+from hpo.cluster_watch import posts_of_this_cluster, watching
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
+from hpo.full_disk import full_disk
 from hpo.interruption import Interruption
 from hpo.ledger import StudyLedger
 from hpo.mirrored_storage import mirrored
@@ -124,15 +126,34 @@ def drive(job: Job) -> SearchOutcome:
         try:
             _run_ray(job, ledger, directory, started)
         except KeyboardInterrupt:  # SearchStopped, as Ray's core passes it on
-            if ledger.live:
+            if ledger.live and job.interruption.loss is None:
                 job.say("the trials did not stop in time and were ended; checkpoints remain")
+        except Exception as error:
+            if (obstacle := full_disk(error)) is None:
+                raise
+            ledger.failures.meet(obstacle)
         finally:
             job.interruption.close()
-            left = ledger.interrupt()
-            ledger.drop_checkpoints()
+            left = settle(ledger)
             directory.stop_file.unlink(missing_ok=True)
             shutil.rmtree(directory.scratch, ignore_errors=True)
     return _outcome(job, ledger, directory, bool(left), time.monotonic() - started)
+
+
+def settle(ledger: StudyLedger) -> tuple[int, ...]:
+    """Lets the live trials wait for their continuation and returns their numbers.
+
+    Where the disk is too full for that, they stay RUNNING until the study is opened again.
+    """
+    numbers = ledger.live_numbers
+    try:
+        ledger.interrupt()
+        ledger.drop_checkpoints()
+    except Exception as error:
+        if (obstacle := full_disk(error)) is None:
+            raise
+        ledger.failures.meet(obstacle)
+    return numbers
 
 
 def default_display(gpus: tuple[Gpu, ...]) -> Display:
@@ -184,7 +205,8 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
             ),
         )
         job.interruption.wait_for_trials()
-        tuner.fit()
+        with watching(posts_of_this_cluster(), job.interruption.lose):
+            tuner.fit()
 
 
 def _name(trial: Trial) -> str:
@@ -215,8 +237,11 @@ def require_fit(search: SearchConfig, directory: RunDirectory, cluster: Cluster)
 def _outcome(
     job: Job, ledger: StudyLedger, directory: RunDirectory, left: bool, seconds: float
 ) -> SearchOutcome:
-    ended, code = Ended.FINISHED, 0
-    if job.interruption.requested:
+    ended, code, reason = Ended.FINISHED, 0, ledger.failures.commonest_reason
+    obstacle = job.interruption.loss or ledger.failures.obstacle
+    if obstacle is not None:
+        ended, code, reason = Ended.BROKEN_OFF, 1, obstacle
+    elif job.interruption.requested:
         ended, code = Ended.INTERRUPTED, job.interruption.exit_code
     elif ledger.given_up:
         ended, code = Ended.TOO_MANY_FAILURES, 1
@@ -225,4 +250,4 @@ def _outcome(
     elif ledger.completed == 0:
         ended, code = Ended.NONE_COMPLETE, 1
     url = directory.storage_url(job.search)
-    return summarise(job.study, url, directory, ended, ledger.commonest_reason, code, seconds)
+    return summarise(job.study, url, directory, ended, reason, code, seconds)

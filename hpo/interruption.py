@@ -27,8 +27,10 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.loss: str | None = None
         self._waiting = False
         self._closed = False
+        self._thread = threading.get_ident()
         self._previous: dict[signal.Signals, signal.Handlers | object] = {}
 
     @property
@@ -70,6 +72,12 @@ class Interruption:
         """Leaves Ray's loop in ``seconds`` if it has not ended by then."""
         if self._previous:
             signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def lose(self, reason: str) -> None:
+        """Leaves Ray's loop, because there is no cluster any more; may be called from any thread."""
+        self.loss = reason
+        if self._previous:
+            signal.pthread_kill(self._thread, signal.SIGALRM)
 
     def close(self) -> None:
         """Ignores further signals: what is left to do, settling the study, is quick and must not be torn."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import logging
 import math
-import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hpo import attributes
 from hpo.config import SearchConfig
 from hpo.dashboard.trial_page import TrialPages
+from hpo.failures import Failures
 from hpo.gpu_memory import GpuUsage
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
@@ -27,8 +27,6 @@ from trainer.errors import FoxtuneError
 from trainer.reports import EpochReport
 
 logger = logging.getLogger("foxtune")
-
-DIGITS = re.compile(r"\d+")
 
 
 class Decision(enum.Enum):
@@ -78,6 +76,9 @@ class StudyLedger:
         directory: Trial folders.
         watcher: Told of every event.
         shared: The study as several drivers share it, where its storage allows them.
+
+    Attributes:
+        failures: What went wrong so far.
     """
 
     def __init__(
@@ -103,14 +104,18 @@ class StudyLedger:
         self._live: dict[str, optuna.Trial] = {}
         self._usage: dict[str, GpuUsage] = {}
         self._settled: list[int] = []
-        self._bad_in_a_row = 0
-        self._reasons: dict[str, list[str]] = {}
+        self.failures = Failures(search.max_consecutive_bad)
         study.pruner = make_pruner(search)
 
     @property
     def live(self) -> int:
         """Trials that run now."""
         return len(self._live)
+
+    @property
+    def live_numbers(self) -> tuple[int, ...]:
+        """Their numbers."""
+        return tuple(sorted(trial.number for trial in self._live.values()))
 
     @property
     def exhausted(self) -> bool:
@@ -127,21 +132,13 @@ class StudyLedger:
 
     @property
     def given_up(self) -> bool:
-        """Whether too many trials failed in a row."""
-        return self._bad_in_a_row >= self._search.max_consecutive_bad
+        """Whether too many trials failed in a row, or none can run any more."""
+        return self.failures.too_many or self.failures.obstacle is not None
 
     @property
     def completed(self) -> int:
         """COMPLETE trials of the study."""
         return len(self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
-
-    @property
-    def commonest_reason(self) -> str | None:
-        """The reason that most trials failed for, with its count; reasons that differ in digits are one."""
-        if not self._reasons:
-            return None
-        group = max(self._reasons.values(), key=len)
-        return f"{group[0]} ({len(group)} of {sum(map(len, self._reasons.values()))} failed trials)"
 
     def start(self, key: str) -> Started | None:
         """Asks the study for the next trial; interrupted ones come first.
@@ -220,8 +217,11 @@ class StudyLedger:
             self._settle(key, TrialState.FAIL, None, reason)
 
     def lose(self, key: str) -> None:
-        """Fails a live trial whose process died and is not retried; says so if the watchdog ended it."""
-        if not self._is_ours(key):
+        """Fails a live trial whose process died and is not retried; says so if the watchdog ended it.
+
+        When an obstacle ends the search, its trials wait for their continuation instead.
+        """
+        if self.failures.obstacle is not None or not self._is_ours(key):
             return
         reason = f"{attributes.KILLED}: the trial's process died, after {self._search.max_failures} retries"
         if has_timed_out(self._directory.trial(self._live[key].number)):
@@ -230,7 +230,7 @@ class StudyLedger:
 
     def interrupt(self) -> tuple[int, ...]:
         """Puts every live trial back to WAITING and returns their numbers."""
-        numbers = tuple(sorted(trial.number for trial in self._live.values()))
+        numbers = self.live_numbers
         for number in numbers:
             if self._shared is None:
                 requeue(self._study, self._storage, number)
@@ -286,9 +286,5 @@ class StudyLedger:
             return
         self.drop_checkpoints()
         self._settled.append(trial.number)
-        if reason is None:
-            self._bad_in_a_row = 0
-        else:
-            self._bad_in_a_row += 1
-            self._reasons.setdefault(DIGITS.sub("#", reason), []).append(reason)
+        self.failures.count(reason)
         self._watcher.ended(trial.number, state.name, frozen.value, reason)

@@ -22,6 +22,7 @@ class Ended(enum.Enum):
     NOTHING_TO_DO = "nothing to do"
     TIME_BUDGET = "time budget"
     INTERRUPTED = "interrupted"
+    BROKEN_OFF = "broken off"
     TOO_MANY_FAILURES = "too many failures"
     NONE_COMPLETE = "no trial completed"
 
@@ -58,7 +59,7 @@ class SearchOutcome:
         waiting: Trials that `foxtune resume` continues.
         copied: Trials among them that a fork took over; they do not count towards ``trials``.
         best: The best trial, if one is COMPLETE and not degenerate.
-        reason: The commonest reason of failure, if any trial failed.
+        reason: The commonest reason of failure, if any trial failed; of a search that was broken off, why.
         exit_code: 0 well, 1 the search failed, 130 or 143 after a signal.
         seconds: Wall time.
     """
@@ -89,10 +90,11 @@ class SearchOutcome:
             Ended.NOTHING_TO_DO: f"nothing to do: every trial that was asked for has ended ({counts})",
             Ended.TIME_BUDGET: f"time budget used up: {counts}; {go_on}",
             Ended.INTERRUPTED: f"interrupted: {counts}; {go_on}",
+            Ended.BROKEN_OFF: f"broken off: {counts}; {self.reason}",
             Ended.TOO_MANY_FAILURES: f"stopped, too many trials failed in a row: {counts}",
             Ended.NONE_COMPLETE: f"no trial completed: {counts}",
         }
-        if self.reason is None:
+        if self.reason is None or self.ended is Ended.BROKEN_OFF:
             return texts[self.ended]
         return f"{texts[self.ended]}; commonest reason of failure: {self.reason}"
 

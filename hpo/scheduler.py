@@ -37,6 +37,10 @@ class StudyScheduler(FIFOScheduler):
             self._ledger.set_up(trial.trial_id, outcome.setup)
         if outcome.usage is not None:
             self._ledger.measure(trial.trial_id, outcome.usage)
+        if outcome.failure is not None and outcome.obstacle:
+            self._ledger.failures.meet(outcome.failure)
+            trial.max_failures = 0
+            return str(TrialScheduler.CONTINUE)
         if outcome.failure is not None:
             self._ledger.fail(trial.trial_id, outcome.failure)
             trial.max_failures = 0  # the next step raises and ends the process: nothing to retry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import platform
 import time
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from ray import tune
 
 from hpo.attributes import OUT_OF_MEMORY, Machine, Setup
+from hpo.full_disk import full_disk
 from hpo.gpu_memory import GpuMemory, GpuUsage
 from hpo.nvml import find_nvml
 from hpo.pinning import pin
@@ -109,6 +111,8 @@ class Outcome:
         setup: What the start cost; with a trial's first step only.
         usage: What the trial has used of its GPU so far; None without one.
         failure: Why the training ended; ``None`` while all is well.
+        obstacle: Whether the machine is to blame for the failure and not the configuration: any other trial
+            would meet it too.
     """
 
     reports: tuple[EpochReport, ...] = ()
@@ -116,6 +120,7 @@ class Outcome:
     setup: Setup | None = None
     usage: GpuUsage | None = None
     failure: str | None = None
+    obstacle: bool = False
 
 
 class TrialTrainable(tune.Trainable):
@@ -161,7 +166,8 @@ class TrialTrainable(tune.Trainable):
         except Exception as error:
             self._failed = reason_of(error)
             logger.error("trial %d failed: %s\n%s", self._assignment.number, error, traceback.format_exc())
-            return {OUTCOME: Outcome(usage=self._last_usage(), failure=self._failed)}
+            obstacle = full_disk(error) is not None
+            return {OUTCOME: Outcome(usage=self._last_usage(), failure=self._failed, obstacle=obstacle)}
         finally:
             self._watchdog.stop()
 
@@ -252,6 +258,8 @@ def resolve_factory(factory: str | TrainingFactory) -> TrainingFactory:
 
 def reason_of(error: BaseException) -> str:
     """Puts an error into one line: the user's errors as they are, others with their type."""
+    if (obstacle := full_disk(error)) is not None:
+        return f"{obstacle} (node {platform.node()})"
     lines: Sequence[str] = str(error).strip().splitlines() or ["no message"]
     if isinstance(error, MemoryError | MemoryPlanError) or "OutOfMemory" in type(error).__name__:
         return f"{OUT_OF_MEMORY}: {lines[0]}"

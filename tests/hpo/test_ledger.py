@@ -113,7 +113,7 @@ def test_the_ledger_gives_up_after_failures_in_a_row_and_names_the_commonest_rea
         ledger.start(key)
         ledger.fail(key, reason)
     assert ledger.given_up
-    assert ledger.commonest_reason == "NaN at step 1 (2 of 3 failed trials)"
+    assert ledger.failures.commonest_reason == "NaN at step 1 (2 of 3 failed trials)"
 
 
 @pytest.mark.parametrize(("mark", "reason"), [("Timeout!", "timeout: no report for 7 s"), ("", "killed: ")])

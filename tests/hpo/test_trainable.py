@@ -15,8 +15,8 @@ class OutOfMemoryError(RuntimeError):
     [
         (NonFiniteError("TD error", 12, 3), "TD error NaN at step 12, member 3"),
         (ConfigError("replay.capacity", "is too small"), "replay.capacity: is too small"),
-        (MemoryError("array of 9 GB"), "out of memory: array of 9 GB"),
-        (OutOfMemoryError("CUDA out of memory.\nTried to allocate"), "out of memory: CUDA out of memory."),
+        (MemoryError("array of 9 GB"), "oom: array of 9 GB"),
+        (OutOfMemoryError("CUDA out of memory.\nTried to allocate"), "oom: CUDA out of memory."),
         (KeyError("close"), "KeyError: 'close'"),
         (ValueError(), "ValueError: no message"),
     ],
