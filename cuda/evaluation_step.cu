@@ -9,11 +9,11 @@
 // in / out     action     uint8 [M, 1, K]  of the present bar
 //              moves      float64 [bars, 4];  notional  float64 [bars], read where RELATIVE = 0
 //              exposures  float64 [n_0];  sigma  float64 [M]
-//              maker_cost, taker_cost, adaptation_rate  float32 [M]
+//              maker_cost, taker_cost, impact, adaptation_rate  float32 [M]
 //              first, last  int64 [M]  rows of the first and the last decision; a member that is done stays on it
 //              features .. limit  see market_state.cuh
 //              account    float64 [8, M]  in and out;  bar  int32 [M]  in and out, -1: open the window, T: rest
-//              trace      float64 [5, M, T]  out: return, position, traded, costs, 1 where bankrupt
+//              trace      float64 [6, M, T]  out: return, position, traded, costs, 1 where bankrupt, impact
 //              state      ACTIVATION [M, 1, Sp]  out
 //              desired    float64  goal of every episode;  root_length  float64  sqrt(L)
 //              members, bars, length  int32  M, T, L
@@ -33,7 +33,8 @@ extern "C" __global__ void __launch_bounds__(foxtune::kMembersPerBlock * foxtune
 evaluation_step(const unsigned char* __restrict__ action, const double* __restrict__ moves,
                 const double* __restrict__ notional, const double* __restrict__ exposures,
                 const double* __restrict__ sigma, const float* __restrict__ maker_cost,
-                const float* __restrict__ taker_cost, const float* __restrict__ adaptation_rate,
+                const float* __restrict__ taker_cost, const float* __restrict__ impact,
+                const float* __restrict__ adaptation_rate,
                 const long long* __restrict__ first, const long long* __restrict__ last,
                 const float* __restrict__ features, const float* __restrict__ center,
                 const float* __restrict__ inverse_scale, float limit, double* account, int* bar,
@@ -58,7 +59,9 @@ evaluation_step(const unsigned char* __restrict__ action, const double* __restri
     const Bar<double> next_bar = {prices[0], prices[1], prices[2], prices[3]};
     const Order<double> order = decode_order<double, NUM_BRANCHES>(action + member * NUM_BRANCHES, exposures);
     const double taker = taker_cost[member];
-    const Costs<double> costs = {maker_cost[member], taker, first[member] + at == end ? taker : 0.0};
+    const double pressure = impact[member] * sigma[member];
+    const bool closes = first[member] + at == end;
+    const Costs<double> costs = {maker_cost[member], taker, pressure, closes ? taker : 0.0, closes ? pressure : 0.0};
     const double size = RELATIVE != 0 ? 1.0 : notional[now];
     const Settlement<double> settled =
         trade<RELATIVE != 0, AT_CLOSE != 0>(lane.account, order, next_bar, size, costs);
@@ -73,6 +76,7 @@ evaluation_step(const unsigned char* __restrict__ action, const double* __restri
       place[2 * plane] = settled.traded;
       place[3 * plane] = settled.paid;
       place[4 * plane] = settled.bankrupt ? 1.0 : 0.0;
+      place[5 * plane] = settled.pressure;
     }
   }
   const int next = at + 1;

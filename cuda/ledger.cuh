@@ -1,6 +1,6 @@
 // ledger: one order through one bar: target, fill, settlement, entry price.
 //     r = p_old (c - 1) + (p_new - p_old) (c - f) - cost |p_new - p_old|, prices divided by c_t (moves are price - 1);
-//     RELATIVE = false: r / equity, costs on |c_t| / capital
+//     RELATIVE = false: r / equity, costs on |c_t| / capital; a market fill of d units pays impact d sqrt(d) on top
 // paper        none; the accounting of trainer/reference/ledger.py operation by operation, so that float decides as
 //              the reference does in float32 and double as it does in float64
 // launch       device functions; one thread, or all lanes of a warp alike, owns a lane's account
@@ -40,12 +40,15 @@ struct Bar {
   Real close;
 };
 
-// Fractions of the traded value; `closing` is paid on the new position at the end of a window, else 0.
+// Fractions of the traded value; `impact` is the move of the price by a market fill of size 1. The two of the
+// closing are paid on the new position at the end of a window, else 0.
 template <typename Real>
 struct Costs {
   Real maker;
   Real taker;
+  Real impact;
   Real closing;
+  Real closing_impact;
 };
 
 template <typename Real>
@@ -61,6 +64,7 @@ struct Settlement {
   Real bar_return;
   Real traded;
   Real paid;
+  Real pressure;  // the part of `paid` that the impact took
   bool bankrupt;
 };
 
@@ -103,17 +107,22 @@ __device__ __forceinline__ Real entry_after(const Account<Real>& account, Real p
 // Settles a bar for a given new position and fill price.
 template <bool kRelative, typename Real>
 __device__ __forceinline__ Settlement<Real> settle(const Account<Real>& account, Real position, Real fill, Real close,
-                                                   Real notional, Real cost, Real closing_cost) {
+                                                   Real notional, Real cost, Real impact, Real closing_cost,
+                                                   Real closing_impact) {
   Settlement<Real> settled;
   const Real change = position - account.position;
   settled.traded = magnitude(change);
   settled.paid = cost * settled.traded + closing_cost * magnitude(position);
+  settled.pressure = impact * settled.traded * square_root(settled.traded) +
+                     closing_impact * magnitude(position) * square_root(magnitude(position));
   Real earned = account.position * close + change * (close - fill);
   if constexpr (!kRelative) {
     const Real equity = at_least(account.equity, Real(kSmallestDivisor));
     settled.paid = settled.paid * notional / equity;
+    settled.pressure = settled.pressure / equity;
     earned = earned / equity;
   }
+  settled.paid = settled.paid + settled.pressure;
   settled.bar_return = at_least(earned - settled.paid, Real(-1));
   settled.account.position = position;
   settled.account.entry = entry_after<kRelative>(account, position, change, fill, close);
@@ -136,7 +145,9 @@ __device__ __forceinline__ Settlement<Real> trade(const Account<Real>& account, 
   const Real fill = passive ? limit_price : market_price;
   const Real position = filled ? target : account.position;
   const Real cost = passive ? costs.maker : costs.taker;
-  return settle<kRelative>(account, position, fill, bar.close, notional, cost, costs.closing);
+  const Real impact = passive ? Real(0) : costs.impact;
+  return settle<kRelative>(account, position, fill, bar.close, notional, cost, impact, costs.closing,
+                           costs.closing_impact);
 }
 
 // position (c_t / entry - 1), or position (c_t - entry) / capital.

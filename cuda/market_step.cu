@@ -8,7 +8,7 @@
 //              RELATIVE  1: percent returns, 0: differences;  AT_CLOSE  1: market orders fill at the next close
 //              --fmad=false
 // in / out     keys, steps, train_start, train_rows, goals, features .. limit  as in market_begin
-//              sigma, maker_cost, taker_cost, adaptation_rate  float32 [M];  reward_is_return  bool [M]
+//              sigma, maker_cost, taker_cost, impact, adaptation_rate  float32 [M];  reward_is_return  bool [M]
 //              moves      float32 [bars, 4]  open, high, low, close of bar t + 1 against c_t
 //              notional   float32 [bars]  |c_t| / capital; read where RELATIVE = 0
 //              exposures  float32 [n_0];  action  uint8 [M, E, K]
@@ -30,8 +30,9 @@ market_step(const long long* __restrict__ keys, const long long* __restrict__ st
             const float* __restrict__ goals, const float* __restrict__ sigma, const float* __restrict__ features,
             const float* __restrict__ center, const float* __restrict__ inverse_scale, float limit,
             const float* __restrict__ maker_cost, const float* __restrict__ taker_cost,
-            const float* __restrict__ adaptation_rate, const bool* __restrict__ reward_is_return,
-            const float* __restrict__ moves, const float* __restrict__ notional, const float* __restrict__ exposures,
+            const float* __restrict__ impact, const float* __restrict__ adaptation_rate,
+            const bool* __restrict__ reward_is_return, const float* __restrict__ moves,
+            const float* __restrict__ notional, const float* __restrict__ exposures,
             const unsigned char* __restrict__ action, float* account, float* goal, int* bar, int* position,
             int* episode_start, float* __restrict__ ring_prefix, float* __restrict__ ring_next_prefix,
             int* __restrict__ ring_bar, unsigned char* __restrict__ ring_action, float* __restrict__ ring_reward,
@@ -55,7 +56,8 @@ market_step(const long long* __restrict__ keys, const long long* __restrict__ st
   const float4 prices = reinterpret_cast<const float4*>(moves)[now];
   const Bar<float> next_bar = {prices.x, prices.y, prices.z, prices.w};
   const Order<float> order = decode_order<float, NUM_BRANCHES>(action + item * NUM_BRANCHES, exposures);
-  const Costs<float> costs = {maker_cost[member], taker_cost[member], 0.0f};
+  const float pressure = impact[member] * sigma[member];
+  const Costs<float> costs = {maker_cost[member], taker_cost[member], pressure, 0.0f, 0.0f};
   const float size = RELATIVE != 0 ? 1.0f : notional[now];
   const Settlement<float> settled =
       trade<RELATIVE != 0, AT_CLOSE != 0>(before.account, order, next_bar, size, costs);

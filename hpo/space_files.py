@@ -36,7 +36,7 @@ RANGE_KEYS = {"low", "high", "step", "log", "when"}
 CHOICE_KEYS = {"choices", "when"}
 # What is measured, and at which cost: trials that differ in these do not compare, and the cheapest wins.
 YARDSTICK_SECTIONS = {"data", "walk_forward", "metrics"}
-YARDSTICK_KEYS = {"fill", "fee_bp", "half_spread_bp", "slippage_bp"}
+YARDSTICK_KEYS = {"fill", "fee_bp", "half_spread_bp", "slippage_bp", "impact", "participation"}
 INSIDE = 0.381966  # a share of a range at which a value is hardly ever whole
 
 

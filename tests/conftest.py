@@ -147,6 +147,7 @@ def make_market_case() -> Callable[..., MarketCase]:
                 {
                     "fee_bp": 5.0 * (m % 3),
                     "half_spread_bp": 1.5 * (m % 4),
+                    "impact": 0.5 * (m % 2),
                     "adaptation_rate": (0.005, 0.2, 0.9)[m % 3],
                     "reward": ("dsr", "return")[m % 2],
                     "per_alpha": 0.2 * (m % 5),

@@ -41,6 +41,7 @@ class MemberEvaluation:
         positions: [T] exposure held into that close; the forced close comes after the last.
         traded: [T] size of the change of position, the forced close not counted.
         costs: [T] costs paid as a fraction of equity, the forced close counted.
+        impact: [T] the part of ``costs`` that the square-root impact took.
         buy_and_hold: [T] the same bars for a constant exposure of 1 without costs.
         close_returns: [n - 1] moves of the window's closes, whatever the policy did.
         trades: Bars with a change of position.
@@ -53,6 +54,7 @@ class MemberEvaluation:
     positions: Floats
     traded: Floats
     costs: Floats
+    impact: Floats
     buy_and_hold: Floats
     close_returns: Floats
     trades: int
@@ -120,7 +122,11 @@ class _Walk:
         self._orders = OrderBook(config.environment.actions_per_branch, exact, device)
         self._sigma = tables.exact_sigma[:, None]
         self._floor = variance_floor(self._sigma)
-        self._costs = Costs(hyper.maker_cost[:, None].to(exact), hyper.taker_cost[:, None].to(exact))
+        self._costs = Costs(
+            maker=hyper.maker_cost[:, None].to(exact),
+            taker=hyper.taker_cost[:, None].to(exact),
+            impact=hyper.impact[:, None].to(exact) * self._sigma,
+        )
         self._rate = hyper.adaptation_rate[:, None].to(exact)
         self._first = torch.tensor([[fold.test_start] for fold in tables.folds], device=device)
         self._last = torch.tensor([[fold.test_stop - 2] for fold in tables.folds], device=device)
@@ -146,6 +152,7 @@ class _Walk:
     def step(self, action: Tensor, row: Tensor, bar: int) -> Settlement:
         before = self._account
         market_bar, notional = self._tables.exact_bars.at(row)
+        closes = self._first + bar == self._last
         settled = trade(
             before,
             self._orders.decode(action),
@@ -153,7 +160,8 @@ class _Walk:
             notional,
             self._costs,
             at_close=self._tables.at_close,
-            closing_cost=torch.where(self._first + bar == self._last, self._costs.taker, 0),
+            closing_cost=torch.where(closes, self._costs.taker, 0),
+            closing_impact=None if self._costs.impact is None else torch.where(closes, self._costs.impact, 0),
         )
         moments = self._episode.first_moment, self._episode.variance
         sharpe = differential_sharpe(*moments, settled.bar_return, self._rate, self._floor)
@@ -172,6 +180,7 @@ class Trace:
         traded: Size of the change of position.
         costs: Costs paid as a fraction of equity.
         bankrupt: 1 where equity reached 0.
+        pressure: The part of the costs that the impact took.
     """
 
     returns: Tensor
@@ -179,6 +188,7 @@ class Trace:
     traded: Tensor
     costs: Tensor
     bankrupt: Tensor
+    pressure: Tensor
 
     @classmethod
     def allocate(cls, members: int, bars: int, device: torch.device) -> Trace:
@@ -193,6 +203,7 @@ class Trace:
         self.traded[:, bar] = settled.traded[:, 0]
         self.costs[:, bar] = settled.paid[:, 0]
         self.bankrupt[:, bar] = settled.bankrupt[:, 0].to(torch.float64)
+        self.pressure[:, bar] = settled.pressure[:, 0]
 
     def numpy(self) -> list[Floats]:
         """Field by field, [M, T]."""
@@ -211,7 +222,7 @@ def cut_to_windows(trace: Trace, tables: MarketTables, closes: Floats) -> tuple[
     results = []
     for member, fold in enumerate(tables.folds):
         window = closes[fold.test_start : fold.test_stop - 1]
-        returns, positions, traded, costs, bankrupt = (each[member, : window.size] for each in arrays)
+        returns, positions, traded, costs, bankrupt, impact = (each[member, : window.size] for each in arrays)
         ruined = bool(bankrupt.any())
         size = int(bankrupt.argmax()) + 1 if ruined else window.size
         forced = 0.0 if ruined else float(abs(positions[size - 1]))
@@ -222,6 +233,7 @@ def cut_to_windows(trace: Trace, tables: MarketTables, closes: Floats) -> tuple[
                 positions=positions[:size].copy(),
                 traded=traded[:size].copy(),
                 costs=costs[:size].copy(),
+                impact=impact[:size].copy(),
                 buy_and_hold=_buy_and_hold(window, relative=tables.relative)[:size],
                 close_returns=window.copy(),
                 trades=int(np.count_nonzero(traded[:size])),

@@ -60,6 +60,10 @@ def _taker_cost(half_spread: float, slippage: float, fee: float) -> float:
     return (fee + half_spread + slippage) * BASIS_POINT
 
 
+def _impact(coefficient: float, participation: float) -> float:
+    return coefficient * math.sqrt(participation)
+
+
 @dataclass(frozen=True)
 class Hyperparameters:
     """Arrays of shape [M]; a new trial of the same shapes only overwrites their values."""
@@ -106,6 +110,8 @@ class Hyperparameters:
             ("environment.half_spread_bp", "environment.slippage_bp"), ("environment.fee_bp",), _taker_cost
         ),
     ]
+    # move of the price against a market fill of size 1, deviations of a bar
+    impact: Annotated[Tensor, Source(("environment.impact", "environment.participation"), value=_impact)]
 
     @classmethod
     def stack(

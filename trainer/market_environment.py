@@ -148,7 +148,9 @@ class MarketEnvironment(Environment):
         hyper = self._hyper
         account, episode = self._account(), self._episode()
         bar, notional = self._tables.bars.at(self._row)
-        costs = Costs(hyper.maker_cost[:, None], hyper.taker_cost[:, None])
+        costs = Costs(
+            hyper.maker_cost[:, None], hyper.taker_cost[:, None], hyper.impact[:, None] * self._sigma
+        )
         order = self._orders.decode(action)
         settled = trade(account, order, bar, notional, costs, at_close=self._tables.at_close)
         sharpe = differential_sharpe(

@@ -247,6 +247,63 @@ def test_the_ledger_of_many_lanes_follows_the_scalar_rules(seed, at_close, capit
                 assert gains[0, e].item() == pytest.approx(gain, **close)
 
 
+def number(value):
+    return torch.tensor([value], dtype=F64)
+
+
+def test_impact_grows_with_the_root_of_the_size_and_is_paid_on_all_of_it():
+    zero = number(0.0)
+    settled = settle(flat(), number(-0.25), zero, zero, None, number(0.001), impact=number(0.02))
+    # .001 * .25 of costs and .02 * sqrt(.25) on each of .25 units
+    assert settled.pressure.item() == pytest.approx(0.0025, abs=1e-15)
+    assert settled.paid.item() == pytest.approx(0.00275, abs=1e-15)
+    assert settled.bar_return.item() == pytest.approx(-0.00275, abs=1e-15)
+
+
+def test_a_forced_close_moves_the_price_by_the_new_position_alone():
+    zero, account = number(0.0), Account(number(0.75), number(0.0), number(1.0))
+    settled = settle(account, number(1.0), zero, zero, None, zero, zero, number(0.02), number(0.03))
+    assert settled.pressure.item() == pytest.approx(0.02 * 0.25 * 0.5 + 0.03, abs=1e-15)
+
+
+def test_the_impact_on_a_contract_is_a_price_difference_and_knows_no_notional():
+    zero, account = number(0.0), Account(number(0.0), number(0.0), number(0.5))
+    settled = settle(account, number(1.0), zero, zero, number(3.0), number(0.01), impact=number(0.02))
+    assert settled.pressure.item() == pytest.approx(0.02 / 0.5, abs=1e-15)
+    assert settled.paid.item() == pytest.approx(0.01 * 3.0 / 0.5 + 0.02 / 0.5, abs=1e-15)
+
+
+@pytest.mark.parametrize(("kind", "paid"), [(MARKET, 0.003 + 0.04), (LIMIT, 0.001), (ADAPTIVE, 0.001)])
+def test_a_limit_fill_has_no_impact(kind, paid):
+    order = Order(number(1.0), torch.tensor([kind]), number(1.0))
+    bar = Bar(number(0.0), number(0.01), number(-0.01), number(0.0))
+    costs = Costs(number(0.001), number(0.003), number(0.04))
+    settled = trade(flat(), order, bar, None, costs, at_close=False)
+    assert settled.paid.item() == pytest.approx(paid, abs=1e-15)
+
+
+def test_an_adaptive_order_that_missed_its_limit_has_impact():
+    order = Order(number(1.0), torch.tensor([ADAPTIVE]), number(1.0))
+    bar = Bar(number(0.01), number(0.02), number(0.01), number(0.02))
+    settled = trade(
+        flat(), order, bar, None, Costs(number(0.001), number(0.003), number(0.04)), at_close=False
+    )
+    assert settled.paid.item() == pytest.approx(0.043, abs=1e-15)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**31), contract=st.booleans(), dtype=st.sampled_from([torch.float32, F64]))
+def test_an_impact_of_zero_changes_no_bit(seed, contract, dtype):
+    draws = torch.Generator().manual_seed(seed)
+    old, new, fill, close, size = torch.rand((5, 50), generator=draws, dtype=dtype)
+    account = Account(2 * old - 1, torch.zeros_like(old), 0.5 + old)
+    arguments = (account, 2 * new - 1, fill - 0.5, close - 0.5, size if contract else None, size * 0.01)
+    zero = torch.zeros(50, dtype=dtype)
+    without, with_zero = settle(*arguments, zero + 0.001), settle(*arguments, zero + 0.001, zero, zero)
+    for before, after in zip((*without[0], *without[1:]), (*with_zero[0], *with_zero[1:]), strict=True):
+        assert torch.equal(before, after)
+
+
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**31), at_close=st.booleans())
 def test_final_equity_falls_strictly_as_costs_rise(seed, at_close):

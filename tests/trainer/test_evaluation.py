@@ -48,6 +48,19 @@ def test_a_window_of_n_rows_has_one_return_less_and_pays_for_the_forced_close(ma
     assert (result.trades, result.turnover, result.bankrupt) == (2, 4.0, False)
 
 
+def test_impact_is_counted_in_deviations_of_the_training_window(make_market, make_setup):
+    market = make_market(with_history([100, 110, 99, 99]))
+    fold = Fold(0, 38, 40, 44)
+    setup = make_setup(market, [fold], **FREE, impact=2.0, participation=0.25)
+    (result,) = walk(setup, by_script(BUY, BUY, SELL))
+    unit = 2.0 * 0.5 * float(setup.tables.exact_sigma[0])
+    assert unit > 0.005
+    expected = [unit, 0.0, unit * 2 * math.sqrt(2) + unit]
+    assert result.impact.tolist() == pytest.approx(expected, rel=1e-7)
+    assert result.costs.tolist() == result.impact.tolist()
+    assert result.returns.tolist() == pytest.approx(np.subtract([0.1, -0.1, 0.0], expected), rel=1e-7)
+
+
 @pytest.mark.parametrize("side", [BUY, SELL])
 def test_a_round_trip_loses_what_it_costs(make_market, make_setup, side):
     market = make_market(with_history([100, 100, 100, 100]))

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from trainer.config import TrainerConfig
@@ -36,6 +37,11 @@ def test_a_limit_order_pays_the_fee_and_a_market_order_everything():
     hyper = stack({"fee_bp": 1.0, "half_spread_bp": 2.0, "slippage_bp": 4.0}, dtype=torch.float64)
     assert hyper.maker_cost.tolist() == [1e-4]
     assert hyper.taker_cost.tolist() == [7e-4]
+
+
+def test_impact_is_its_coefficient_times_the_root_of_the_participation():
+    hyper = stack({"impact": 0.5, "participation": 0.04}, {}, dtype=torch.float64)
+    assert hyper.impact.tolist() == pytest.approx([0.1, 0.0], abs=1e-15)
 
 
 def test_new_values_are_copied_in_place():

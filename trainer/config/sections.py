@@ -94,6 +94,8 @@ class EnvironmentConfig(Section):
     fee_bp: NonNegative = 1.0
     half_spread_bp: NonNegative = 1.0
     slippage_bp: NonNegative = 0.0
+    impact: NonNegative = 0.0  # square-root impact of market fills, deviations of a bar; 0: none, 1: usual
+    participation: Positive = 0.01  # size of a full position over the average volume of a bar
     reward: Literal["dsr", "return"] = "dsr"  # differential Sharpe ratio, or return / sigma
     adaptation_rate: OpenUnit = 0.005  # eta of the differential Sharpe ratio
     episodes: Count = 64  # E, lanes collected per member and epoch

@@ -22,7 +22,7 @@ from trainer.layout import StateLayout
 from trainer.market_tables import MarketTables
 from trainer.reference.fills import exposures
 
-TRACE_PLANES = 5
+TRACE_PLANES = 6
 OPENING = -1  # of ``bar``: the next step opens the window instead of trading
 
 
@@ -38,7 +38,7 @@ class EvaluationLanes:
         exposures: [n_0] float64.
         action: [M, 1, K] uint8, of the present bar.
         state: [M, 1, Sp] float32 or bfloat16, input rows of the networks.
-        trace: [5, M, T] float64: return, position, traded, costs, 1 where bankrupt.
+        trace: [6, M, T] float64: return, position, traded, costs, 1 where bankrupt, impact.
     """
 
     ledger: Tensor
@@ -104,6 +104,7 @@ def evaluation_step(
         tables.exact_sigma,
         hyper.maker_cost,
         hyper.taker_cost,
+        hyper.impact,
         hyper.adaptation_rate,
         lanes.first,
         lanes.last,

@@ -35,6 +35,7 @@ def market_step(inputs: LaneInputs, lanes: MarketLanes, replay: ReplayBuffer) ->
         np.float32(table.limit),
         hyper.maker_cost,
         hyper.taker_cost,
+        hyper.impact,
         hyper.adaptation_rate,
         hyper.reward_is_return,
         bars.moves,

@@ -9,6 +9,9 @@ nothing is traded. Under data.returns = difference a unit of exposure is one con
 differences over data.capital, costs are paid on |c_t| / data.capital, and r is that sum divided by the
 equity (in units of data.capital), which makes sense for prices of any sign.
 
+A market fill may also move the price against itself by the square-root law: |p_new - p_old| units pay
+impact sqrt(|p_new - p_old|) each, in moves of the price, so that no notional enters under difference.
+
 The functions are pure; arguments of shape [M, E] or broadcastable to it, any floating type.
 """
 
@@ -39,6 +42,7 @@ class Costs(NamedTuple):
 
     maker: Tensor  # a limit fill: the fee
     taker: Tensor  # a market fill: fee + half spread + slippage
+    impact: Tensor | None = None  # move of the price by a market fill of size 1; None: none
 
 
 class Settlement(NamedTuple):
@@ -49,6 +53,7 @@ class Settlement(NamedTuple):
     traded: Tensor  # |p_new - p_old|, without a forced close
     paid: Tensor  # costs as a fraction of equity
     bankrupt: Tensor  # bool, equity reached 0
+    pressure: Tensor  # the part of ``paid`` that the impact took
 
 
 def target_position(position: Tensor, order: Order) -> Tensor:
@@ -67,6 +72,7 @@ def trade(
     *,
     at_close: bool,
     closing_cost: Tensor | None = None,
+    closing_impact: Tensor | None = None,
 ) -> Settlement:
     """Carries one order through one bar: target, fill, settlement.
 
@@ -78,12 +84,16 @@ def trade(
         costs: Per member.
         at_close: Market orders fill at the next close instead of the next open.
         closing_cost: Cost of closing the new position at c_{t+1}; None where no window ends.
+        closing_impact: Impact of that, for a size of 1.
     """
     target = target_position(account.position, order)
     fill = fill_order(order.kind, target - account.position, bar, at_close=at_close)
     position = torch.where(fill.filled, target, account.position)
     cost = torch.where(fill.passive, costs.maker, costs.taker)
-    return settle(account, position, fill.price, bar.close, notional, cost, closing_cost)
+    impact = None if costs.impact is None else torch.where(fill.passive, 0, costs.impact)
+    return settle(
+        account, position, fill.price, bar.close, notional, cost, closing_cost, impact, closing_impact
+    )
 
 
 def settle(
@@ -94,6 +104,8 @@ def settle(
     notional: Tensor | None,
     cost: Tensor,
     closing_cost: Tensor | None = None,
+    impact: Tensor | None = None,
+    closing_impact: Tensor | None = None,
 ) -> Settlement:
     """Settles a bar for a given new position and fill price.
 
@@ -105,6 +117,8 @@ def settle(
         notional: See :func:`trade`.
         cost: Fraction of the traded value.
         closing_cost: See :func:`trade`.
+        impact: Move of the price against a fill of size 1; None: none.
+        closing_impact: See :func:`trade`.
 
     Returns:
         The settlement; a bar that loses all equity returns exactly -1 and leaves equity 0.
@@ -115,14 +129,22 @@ def settle(
     if closing_cost is not None:
         paid = paid + closing_cost * position.abs()
     earned = account.position * close + change * (close - fill_price)
+    pressure = _pressure(impact, traded) + _pressure(closing_impact, position.abs())
     if notional is not None:
         equity = account.equity.clamp_min(SMALLEST_DIVISOR)
         paid = paid * notional / equity
+        pressure = pressure / equity
         earned = earned / equity
+    paid = paid + pressure
     bar_return = (earned - paid).clamp_min(-1)
     equity = account.equity * (1 + bar_return)
     entry = _entry_after(account, position, change, fill_price, close, relative=notional is None)
-    return Settlement(Account(position, entry, equity), bar_return, traded, paid, equity <= 0)
+    return Settlement(Account(position, entry, equity), bar_return, traded, paid, equity <= 0, pressure)
+
+
+def _pressure(impact: Tensor | None, size: Tensor) -> Tensor:
+    """Cost of ``size`` units by the square-root law, 0 without impact."""
+    return torch.zeros_like(size) if impact is None else impact * size * size.sqrt()
 
 
 def unrealised_return(account: Account, *, relative: bool) -> Tensor:
