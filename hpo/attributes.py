@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from trainer.config import TrainerConfig
 from trainer.reports import LearningReport, WalkForwardScore
+from trainer.trial_statistics import STATISTICS_FILE, TrialStatistics, read_statistics
 
 if TYPE_CHECKING:
     from hpo.gpu_memory import GpuUsage
@@ -28,6 +31,7 @@ REASON = "reason"  # why a trial FAILed, one line
 EPOCH_SHARPES = "epoch_sharpes"  # {epoch: {seed: [Sharpe of each fold]}}, where the pruner compares them
 FOLD_SHARPE = "fold_sharpe"  # {seed: [Sharpe of each fold]}, at the end
 SEED_SHARPE = "seed_sharpe"  # {seed: Sharpe over all folds}, at the end
+STATISTICS = "statistics"  # TrialStatistics of a trial that ran to its end
 TRADES = "trades"  # over all seeds and folds, at the end
 SEED_SPREAD = "seed_spread"
 STANDARD_ERROR = "standard_error"
@@ -50,6 +54,8 @@ FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial
 KILLED = "killed"
 TIMEOUT = "timeout"
 OUT_OF_MEMORY = "oom"
+
+logger = logging.getLogger("foxtune")
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,23 @@ def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
     violation = 1.0 if score.degenerate else -1.0
     trial.set_constraint(DEGENERATE, violation)
     trial.set_user_attr(VIOLATION, violation)
+
+
+def write_statistics(trial: optuna.Trial, folder: Path) -> None:
+    """Copies the record that a training wrote at its end; a trial that was stopped earlier has none."""
+    path = folder / STATISTICS_FILE
+    if not path.exists():
+        return
+    try:
+        trial.set_user_attr(STATISTICS, asdict(read_statistics(path)))
+    except (OSError, ValueError) as error:  # the trial has its score; what is left out is said
+        logger.warning("trial %d keeps no statistics: %s", trial.number, error)
+
+
+def read_trial_statistics(trial: FrozenTrial) -> TrialStatistics | None:
+    """What a finished trial did out of sample; ``None`` if the study does not keep it."""
+    plain: dict[str, Any] | None = trial.user_attrs.get(STATISTICS)
+    return None if plain is None else TrialStatistics.from_dict(plain)
 
 
 def read_config(trial: FrozenTrial) -> TrainerConfig | None:

@@ -278,6 +278,7 @@ class StudyLedger:
         if (usage := self._usage.pop(key, None)) is not None:
             attributes.write_usage(trial, usage)
         attributes.write_end(trial, attributes.read_score(trial))
+        attributes.write_statistics(trial, self._directory.trial(trial.number))
         attributes.write_cost(trial, self._search.gpus_per_trial)
         self._pages.write(trial, state, value, reason)
         frozen = self._tell(trial, value, state)

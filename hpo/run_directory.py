@@ -62,7 +62,7 @@ class RunDirectory:
         return self.path / "artifacts"
 
     def trial(self, number: int) -> Path:
-        """The folder of a trial: log.txt, checkpoint.pt, weights.pt, evaluation.parquet."""
+        """The folder of a trial: log.txt, checkpoint.pt, weights.pt, evaluation.parquet, statistics.json."""
         return self.path / "trials" / f"{number:04d}"
 
     def storage_url(self, search: SearchConfig) -> str:

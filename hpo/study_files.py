@@ -34,6 +34,7 @@ BY_NAME = {
     HANG: Kind.LOGS,
     "weights.pt": Kind.WEIGHTS,
     "evaluation.parquet": Kind.EVALUATIONS,
+    "statistics.json": Kind.EVALUATIONS,
 }
 
 

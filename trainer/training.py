@@ -24,6 +24,8 @@ from trainer.market_learner import MarketLearner
 from trainer.members import Member, members_of
 from trainer.phases import phase
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
+from trainer.trial_statistics import STATISTICS_FILE, TrialStatistics, write_statistics
+from trainer.trial_summary import summarise_trial
 from trainer.walk_forward import score
 from trainer.warm_learner import LearnerCache
 
@@ -140,12 +142,13 @@ class Training:
         self._writer.write_now(self._state())
 
     def finish(self) -> TrainingResult:
-        """Writes weights, scalers and the last evaluation; drops the checkpoint unless it is kept."""
+        """Writes weights, scalers, the last evaluation and its record; drops the checkpoint unless kept."""
         self._writer.wait()
         if self._evaluation is None:
             self._evaluation = self.learner.evaluate()
         write_checkpoint(self.directory / WEIGHTS, self._weights())
         write_evaluation(self.directory / EVALUATION_FILE, self._rows(self._evaluation))
+        write_statistics(self.directory / STATISTICS_FILE, self._statistics(self._evaluation))
         if self._keep_checkpoint:
             self._writer.write_now(self._state())
         else:
@@ -197,6 +200,9 @@ class Training:
             position=joined("positions"),
             benchmark=joined("buy_and_hold"),
         )
+
+    def _statistics(self, evaluation: MarketEvaluation) -> TrialStatistics:
+        return summarise_trial(self.members, evaluation.members, self.market.periods_per_year)
 
     def _weights(self) -> dict[str, Any]:
         return {
@@ -267,7 +273,9 @@ def check_same(path: Path, state: dict[str, Any], config: TrainerConfig, market:
             f"{path} was made from data with hash {state['data_hash'][:12]}, but the data given has "
             f"{market.data_hash[:12]}; give the same data or start anew with --out NEW"
         )
-    old, new = _flat(state["config"]), _flat(config.model_dump(mode="json"))
+    # Rebuilt, so that a key that is younger than the checkpoint has its default.
+    earlier = TrainerConfig.build(state["config"])
+    old, new = _flat(earlier.model_dump(mode="json")), _flat(config.model_dump(mode="json"))
     differing = sorted(key for key in new if key not in MAY_DIFFER and old.get(key) != new[key])
     if differing:
         table = ", ".join(f"{key} {old.get(key)!r} -> {new[key]!r}" for key in differing)

@@ -25,8 +25,8 @@ from trainer.statistics.deflated_sharpe import (
 from trainer.statistics.drawdown import max_drawdown
 from trainer.statistics.moments import Moments, moments
 from trainer.statistics.probabilistic_sharpe import probabilistic_sharpe
-from trainer.statistics.sharpe import annualised_sharpe, has_spread
-from trainer.statistics.sharpe_inference import autocorrelations, eta
+from trainer.statistics.sharpe import annualised_sharpe
+from trainer.statistics.sharpe_inference import serial_sharpe
 from trainer.statistics.superior_predictive_ability import SuperiorAbility, superior_predictive_ability
 from trainer.statistics.track_record import minimum_track_record
 
@@ -210,20 +210,9 @@ def _mean_interval(seeds: list[npt.NDArray[np.float64]], year: float) -> Interva
 
 
 def _serial_ratio(seeds: list[npt.NDArray[np.float64]], year: float) -> float | None:
-    """Mean over seeds of eta(q) SR with as many lags as Newey and West's rule keeps."""
-    periods = max(round(year), 1)
-    ratios = []
-    for returns in seeds:
-        ratio = annualised_sharpe(returns, 1.0)
-        if ratio is None or not has_spread(returns):
-            return None
-        lags = min(periods - 1, returns.size - 1, int(4 * (returns.size / 100) ** (2 / 9)))
-        rho = autocorrelations(returns, lags)
-        spread = periods + 2.0 * float((periods - np.arange(1, lags + 1)) @ rho)
-        if spread <= 0:
-            return None  # few noisy lags may imply a negative variance of the yearly return
-        ratios.append(ratio * eta(rho, periods))
-    return float(np.mean(ratios)) if ratios else None
+    """Mean over seeds; None if it is not defined for one of them."""
+    ratios = [ratio for ratio in (serial_sharpe(returns, year) for returns in seeds) if ratio is not None]
+    return float(np.mean(ratios)) if ratios and len(ratios) == len(seeds) else None
 
 
 def _ratio_variance(study: StudyRecord) -> float | None:

@@ -13,6 +13,8 @@ from hpo.run_directory import RunDirectory
 from hpo.storages import open_storage
 from hpo.studies import create
 from trainer.config import Choice, SearchSpace
+from trainer.statistics.bootstrap import Interval
+from trainer.trial_statistics import STATISTICS_FILE, Earnings, TrialStatistics, write_statistics
 
 
 class Silent:
@@ -94,6 +96,27 @@ def test_epochs_reported_again_after_a_resume_are_skipped_and_missed_ones_are_ad
     ledger.record("a", tuple(fakes.fake_report(value, epoch, 3) for epoch, value in ((1, 9.0), (2, 0.2))))
     (trial,) = study.get_trials()
     assert trial.intermediate_values == {1: 0.1, 2: 0.2}
+
+
+def test_a_finished_trial_keeps_the_record_that_its_training_wrote(make_ledger, make_search, fakes):
+    ledger, study = make_ledger()
+    earned = Earnings(0.5, 0.1, -0.2)
+    record = TrialStatistics(252.0, 100, 0.5, 0.0, Interval(0.1, 0.9, 0.95, 2), earned, earned, (), ())
+    folder = RunDirectory.of(make_search()).trial(ledger.start("a").number)
+    write_statistics(folder / STATISTICS_FILE, record)
+    ledger.record("a", (fakes.fake_report(0.3, 3, 3),))
+    assert attributes.read_trial_statistics(study.get_trials()[0]) == record
+
+
+def test_a_torn_record_is_left_out_and_said(make_ledger, make_search, fakes, caplog):
+    ledger, study = make_ledger()
+    folder = RunDirectory.of(make_search()).trial(ledger.start("a").number)
+    (folder / STATISTICS_FILE).write_text("{")
+    ledger.record("a", (fakes.fake_report(0.3, 3, 3),))
+    (trial,) = study.get_trials()
+    assert trial.state == TrialState.COMPLETE
+    assert attributes.read_trial_statistics(trial) is None
+    assert "trial 0 keeps no statistics" in caplog.text
 
 
 def test_a_failed_trial_keeps_reason_and_parameters_and_no_value(make_ledger):

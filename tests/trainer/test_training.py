@@ -11,6 +11,7 @@ from trainer.errors import CheckpointError, ConfigError, NonFiniteError
 from trainer.evaluation_file import EVALUATION_FILE, read_evaluation
 from trainer.folds import split
 from trainer.training import CHECKPOINT, WEIGHTS, Training, run_training
+from trainer.trial_statistics import STATISTICS_FILE, read_statistics
 
 SMALL = {
     "data.path": "synthetic:known_answer:900:3",
@@ -102,7 +103,9 @@ def test_a_seed_of_a_stack_equals_the_seed_trained_alone(tmp_path, market):
 
 def test_a_finished_search_trial_keeps_weights_and_scalers_but_no_checkpoint(tmp_path, market):
     run_training(small(), market, tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([WEIGHTS, EVALUATION_FILE])
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(
+        [WEIGHTS, EVALUATION_FILE, STATISTICS_FILE]
+    )
     weights = read_checkpoint(tmp_path / WEIGHTS)
     assert weights["members"] == [(0, 0), (0, 1), (0, 2)]
     assert weights["scaler"]["center"].shape == (3, 2)
@@ -226,3 +229,30 @@ def test_other_bars_in_the_hold_out_change_no_bit_of_a_training(tmp_path, market
     assert_same_tensors(*weights)
     evaluations = [read_evaluation(tmp_path / name / EVALUATION_FILE) for name in files]
     assert np.array_equal(evaluations[0].ret, evaluations[1].ret)
+
+
+def test_a_finished_training_leaves_a_record_that_agrees_with_its_score(tmp_path, market):
+    result = run_training(small(seeds=2), market, tmp_path)
+    record = read_statistics(tmp_path / STATISTICS_FILE)
+    assert record.sharpe == pytest.approx(result.score.value, abs=1e-12)
+    assert record.seed_spread == pytest.approx(result.score.seed_spread, abs=1e-12)
+    assert max(seed.standard_error for seed in record.seeds) == result.score.standard_error
+    assert record.bars / record.periods_per_year == result.score.years
+    for stored, scored in zip(
+        sorted(record.folds, key=lambda each: (each.seed, each.fold)), result.score.folds, strict=True
+    ):
+        assert (stored.seed, stored.fold) == (scored.seed, scored.fold)
+        assert stored.earned.sharpe == (scored.sharpe if scored.sharpe_defined else None)
+        assert stored.earned.total_return == scored.total_return
+        assert (stored.conduct.trades, stored.conduct.turnover) == (scored.trades, scored.turnover)
+
+
+def test_a_checkpoint_older_than_a_key_resumes_at_its_default(tmp_path, market):
+    config = small(epochs=2)
+    run_training(small(epochs=1), market, tmp_path, keep_checkpoint=True)
+    state = torch.load(tmp_path / CHECKPOINT, weights_only=False)
+    del state["config"]["environment"]["impact"]
+    torch.save(state, tmp_path / CHECKPOINT)
+    with pytest.raises(CheckpointError, match=r"environment\.impact 0\.0 -> 1\.0"):
+        Training(config.with_overrides({"impact": 1.0}), market, tmp_path, resume=True)
+    assert Training(config, market, tmp_path, resume=True).epoch == 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.statistics.sharpe import Returns, checked_returns, has_spread, sharpe
+from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread, sharpe
 
 MINIMUM_OBSERVATIONS = 16
 
@@ -92,3 +92,80 @@ def sharpe_interval(
     ends = resampling.conf_int(statistic, reps=repetitions, method="percentile", size=level)
     low, high = (float(end) * math.sqrt(periods_per_year) for end in ends[:, 0])
     return Interval(low=low, high=high, level=level, block=block)
+
+
+@dataclass(frozen=True)
+class JointIntervals:
+    """Intervals of several series over the same bars.
+
+    Attributes:
+        each: One per series; None for a series without spread.
+        mean: Of the mean of their ratios, in which a series without spread counts 0.
+    """
+
+    each: tuple[Interval | None, ...]
+    mean: Interval
+
+
+def joint_sharpe_intervals(
+    returns: npt.ArrayLike,
+    periods_per_year: float,
+    *,
+    level: float = 0.95,
+    repetitions: int = 1000,
+    seed: int = 0,
+) -> JointIntervals | None:
+    """Percentile intervals of the annualised Sharpe ratios of several policies on the same bars.
+
+    Every sample takes the same bars of all of them, because what they share (the market) does not average
+    out over them. The mean block length is the largest of the series' own. One series gives the numbers of
+    `sharpe_interval`.
+
+    Args:
+        returns: [T, S] simple returns.
+        periods_per_year: Observations per year.
+        level: Coverage in (0, 1).
+        repetitions: Bootstrap samples R.
+        seed: Of the resampling.
+
+    Returns:
+        The intervals, or None for T < 16 or where no series has spread.
+
+    References:
+        Politis and Romano (1994), The stationary bootstrap, JASA 89(428).
+    """
+    from arch.bootstrap import StationaryBootstrap
+
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"`0 < level < 1` must hold, but got ({level=})")
+    values = np.asarray(returns, dtype=np.float64)
+    spread = [has_spread(column) for column in values.T]
+    size = len(values)
+    if size < MINIMUM_OBSERVATIONS or not any(spread):
+        return None
+    block = max(block_length(column) for column, varies in zip(values.T, spread, strict=True) if varies)
+    samples = StationaryBootstrap(block, np.arange(size), seed=np.random.default_rng(seed))
+    drawn = (np.bincount(data[0], minlength=size) for data, _ in samples.bootstrap(repetitions))
+    ratios = _ratios(np.stack(list(drawn)), values) * math.sqrt(periods_per_year)
+
+    def interval(column: Returns) -> Interval:
+        low, high = np.percentile(column, [50.0 * (1.0 - level), 50.0 * (1.0 + level)])
+        return Interval(float(low), float(high), level, block)
+
+    each = (interval(column) if varies else None for column, varies in zip(ratios.T, spread, strict=True))
+    return JointIntervals(tuple(each), interval(ratios.mean(axis=1)))
+
+
+def _ratios(counts: npt.NDArray[np.int64], values: Returns) -> Returns:
+    """Sharpe ratios [R, S] of samples that take bar t ``counts[r, t]`` times; 0 without spread."""
+    size = len(values)
+    scaled = values / np.maximum(np.abs(values).max(axis=0), np.finfo(np.float64).tiny)
+    middle = scaled.mean(axis=0)
+    centred = scaled - middle  # deviations from it, so that no two large squares are subtracted
+    weights = counts.astype(np.float64)
+    shift = weights @ centred / size
+    variance = np.maximum(weights @ centred**2 / size - shift**2, 0.0) * (size / (size - 1))
+    deviation = np.sqrt(variance)
+    defined = deviation > RELATIVE_SPREAD
+    ratio: Returns = np.divide(middle + shift, deviation, out=np.zeros_like(shift), where=defined)
+    return ratio

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from trainer.statistics.sharpe import checked_returns, has_spread
+from trainer.statistics.sharpe import checked_returns, has_spread, sharpe
 
 
 def sharpe_standard_error(ratio: float, observations: int) -> float:
@@ -86,3 +86,27 @@ def eta(correlations: npt.ArrayLike, periods: int) -> float:
     if not variance_ratio > 0:
         raise ValueError(f"`q + 2 sum (q - k) rho_k > 0` must hold, but got {variance_ratio}")
     return periods / math.sqrt(variance_ratio)
+
+
+def serial_sharpe(returns: npt.ArrayLike, periods_per_year: float) -> float | None:
+    """Annualised Sharpe ratio with eta(q) in place of the square root, q the whole periods of a year.
+
+    As many autocorrelations enter as Newey and West's rule keeps, int(4 (T / 100)^(2/9)).
+
+    Args:
+        returns: [T] simple returns per observation.
+        periods_per_year: Observations per year.
+
+    Returns:
+        The ratio, or None for returns without spread, or where few noisy lags imply a negative variance of
+        the yearly return.
+    """
+    values = checked_returns(returns)
+    ratio = sharpe(values)
+    if ratio is None:
+        return None
+    periods = max(round(periods_per_year), 1)
+    lags = min(periods - 1, values.size - 1, int(4 * (values.size / 100) ** (2 / 9)))
+    rho = autocorrelations(values, lags)
+    variance_ratio = periods + 2.0 * float((periods - np.arange(1, lags + 1)) @ rho)
+    return None if variance_ratio <= 0 else ratio * eta(rho, periods)

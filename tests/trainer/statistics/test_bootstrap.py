@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from trainer.statistics.bootstrap import block_length, sharpe_interval
+from trainer.statistics.bootstrap import block_length, joint_sharpe_intervals, sharpe_interval
 from trainer.statistics.sharpe import annualised_sharpe
 
 
@@ -47,3 +47,32 @@ def test_one_trade_in_a_flat_window_has_a_finite_interval():
 def test_a_level_of_one_is_refused():
     with pytest.raises(ValueError, match="level"):
         sharpe_interval(noise(0), 252, level=1.0)
+
+
+def test_one_series_has_the_same_interval_jointly_and_alone():
+    returns = noise(3)
+    joint = joint_sharpe_intervals(returns[:, None], 252, repetitions=300, seed=5)
+    alone = sharpe_interval(returns, 252, repetitions=300, seed=5)
+    assert joint.each[0] == joint.mean
+    assert (joint.mean.low, joint.mean.high) == pytest.approx((alone.low, alone.high), abs=1e-9)
+
+
+def test_series_that_share_a_market_keep_its_uncertainty_and_opposite_ones_lose_it():
+    market = noise(4)
+    alone = joint_sharpe_intervals(market[:, None], 252, repetitions=300)
+    alike = joint_sharpe_intervals(np.stack([market, market], axis=1), 252, repetitions=300)
+    opposite = joint_sharpe_intervals(np.stack([market, -market], axis=1), 252, repetitions=300)
+    assert (alike.mean.low, alike.mean.high) == pytest.approx((alone.mean.low, alone.mean.high), rel=1e-12)
+    assert (opposite.mean.low, opposite.mean.high) == pytest.approx((0.0, 0.0), abs=1e-9)
+
+
+def test_a_series_without_spread_has_no_interval_and_counts_zero_in_the_mean():
+    returns = np.stack([noise(5), np.zeros(400)], axis=1)
+    joint = joint_sharpe_intervals(returns, 252, repetitions=300)
+    assert joint.each[1] is None
+    assert (joint.mean.low, joint.mean.high) == pytest.approx((joint.each[0].low / 2, joint.each[0].high / 2))
+
+
+def test_too_few_bars_have_no_joint_intervals():
+    assert joint_sharpe_intervals(np.ones((15, 2)), 252) is None
+    assert joint_sharpe_intervals(np.zeros((100, 2)), 252) is None
