@@ -86,7 +86,7 @@ def tune(
     earlier = None if warm_start is None else _open_beside(search, warm_start)
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
-        data = market if market is not None else load_market(search, say)
+        data = load_market(search, say) if market is None else _guarded(market, search)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)
@@ -144,7 +144,7 @@ def resume(
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
         place = _find_place(search, say)
-        data = market if market is not None else load_market(search, say)
+        data = load_market(search, say) if market is None else _guarded(market, search)
         require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
         directory.write_search(search)
         return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
@@ -205,8 +205,6 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
     """
     from trainer.data import market
     from trainer.data.sources import is_named
-    from trainer.folds import split
-    from trainer.leaks.guards import require_no_leak
 
     path = search.trainer.data.path
     if joins(search.ray.address) and not is_named(path) and not Path(path).expanduser().is_file():
@@ -215,10 +213,27 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
             f"{Path(path).expanduser().absolute()} does not exist on node {socket.gethostname()}, where the "
             "search reads it; put it there, or submit from a folder that holds it",
         )
-    data, config = market.load_market(search.trainer), search.trainer
-    for warning in require_no_leak(data, split(len(data.bars), config.walk_forward), config):
+    data = market.load_market(search.trainer)
+    for warning in _leak_warnings(data, search):
         say(f"warning: {warning}")
     return data
+
+
+def _guarded(market: MarketData, search: SearchConfig) -> MarketData:
+    """Refuses a market that a caller made, with columns of its own, if a trial could see the future by it."""
+    from trainer.data.market_data import MarketData
+
+    if isinstance(market, MarketData):
+        _leak_warnings(market, search)  # said by whoever loaded it
+    return market
+
+
+def _leak_warnings(market: MarketData, search: SearchConfig) -> tuple[str, ...]:
+    from trainer.folds import split
+    from trainer.leaks.guards import require_no_leak
+
+    parts = split(len(market.bars), search.trainer.walk_forward)
+    return require_no_leak(market, parts, search.trainer)
 
 
 def _open_beside(search: SearchConfig, name: str) -> OpenStudy:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -16,7 +17,8 @@ from ray import cloudpickle
 from hpo import attributes
 from hpo.outcome import Ended
 from hpo.tuner import resume, saved_search, tune
-from trainer.errors import ConfigError
+from trainer.data.market import load_market
+from trainer.errors import ConfigError, LeakError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
@@ -207,6 +209,15 @@ def test_a_plug_in_that_cannot_be_pickled_is_refused_naming_the_attribute(make_s
     with pytest.raises(ConfigError, match="lock cannot be pickled") as refusal:
         tune(make_search(), space, market=fakes.FakeMarket(), training=PlugIn())
     assert refusal.value.key == "training.inner.lock"
+
+
+def test_a_market_of_the_callers_own_with_a_column_that_knows_the_next_bar_is_refused(make_search, space):
+    usual = load_market(make_search().trainer)
+    coming = np.append(np.diff(usual.bars.close) / usual.bars.close[:-1], 0.0)
+    columns = np.concatenate([usual.features, -3 * coming[:, None]], axis=1).astype(np.float32)
+    market = replace(usual, features=columns, feature_names=(*usual.feature_names, "mood"))
+    with pytest.raises(LeakError, match=r"'mood' has -1\.00 with the return 1 bar"):
+        tune(make_search(), space, market=market)
 
 
 def test_missing_gpus_are_refused_before_anything_is_made(make_search, space, monkeypatch, tmp_path):
