@@ -219,6 +219,19 @@ def test_costs_written_over_in_place_count_from_the_next_step(random_market, mak
     assert torch.allclose(moved[inside], torch.full_like(moved[inside], expected), atol=1e-9)
 
 
+def test_impact_takes_its_share_of_a_deviation_off_the_reward(random_market, make_setup):
+    rewards = []
+    for impact in (0.0, 2.0):
+        overrides = {"reward": "return", "impact": impact, "participation": 0.04}
+        environment = make_setup(random_market(60), [Fold(0, 50, 52, 60)], **overrides).environment
+        environment.begin_lanes()
+        rewards.append(environment.step(act(environment, BUY, 0, 2), 0).reward.clone())
+    inside = (rewards[0].abs() < 5) & (rewards[1].abs() < 5)
+    assert bool(inside.any())
+    taken = (rewards[0] - rewards[1])[inside]
+    assert torch.allclose(taken, torch.full_like(taken, 2.0 * 0.2), atol=1e-9)  # of a whole unit bought
+
+
 @pytest.mark.parametrize("branches", [(5,), (5, 3), (3, 3, 3, 3), (1, 3, 3), (21, 3, 9, 2)])
 def test_any_list_of_branches_trades(random_market, make_setup, branches):
     environment = make_setup(
