@@ -97,6 +97,8 @@ def assign_roles(written: Sequence[str], where: str, first_row: str | None) -> C
     if volume is None:
         volume = next((index for index, name in enumerate(names) if name.startswith("volume ")), None)
     adjusted = next((names.index(name) for name in ADJUSTED_NAMES if name in names), None)
+    if adjusted is None:
+        adjusted = next((index for index, name in enumerate(names) if _is_adjusted_close(name)), None)
     close, opened, high, low = found
     return ColumnRoles(timestamp, clock, opened, high, low, close, adjusted, volume)
 
@@ -113,6 +115,8 @@ def _unique(where: str, written: Sequence[str], group: tuple[str, ...]) -> int |
 
 def _missing(where: str, wanted: str, written: Sequence[str], first_row: str | None) -> str:
     message = f"{where}: column {wanted} not found; found {list(written)}; "
+    if first_row is not None and first_row.casefold().startswith("ticker,"):
+        return message + "line 2 names a ticker, as yfinance writes it: download with multi_level_index=False"
     for delimiter in DELIMITERS if first_row is not None else ():
         if known_columns(max(written, key=len).split(delimiter)) >= 2:
             return message + _delimiter_hint(first_row or "", delimiter)
@@ -136,6 +140,11 @@ def _delimiter_hint(first_row: str, delimiter: str) -> str:
 
 def _quoted(delimiter: str) -> str:
     return '"tab"' if delimiter == "\t" else f'"{delimiter}"'
+
+
+def _is_adjusted_close(name: str) -> bool:
+    """``adjustedClose``, ``5. adjusted close``, ``Adj Close*``, ``Close (adj)`` and their like."""
+    return bool(re.search(r"(^|[^a-z])adj", name)) and "close" in name
 
 
 def _looks_like_data(cell: str) -> bool:

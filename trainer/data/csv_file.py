@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from trainer.config import DataConfig
-from trainer.data.columns import assign_roles, known_columns
+from trainer.data.columns import DELIMITERS, assign_roles, known_columns
+from trainer.data.encodings import decoded
 from trainer.data.raw_table import RawTable, places
 from trainer.errors import ConfigError, DataError
 
@@ -54,18 +55,7 @@ def _text(path: Path) -> str:
     content = path.read_bytes()
     if not content.strip():
         raise ConfigError("data.path", f"{path} is empty; give a file with a header and bars")
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encodings = ["utf-16"]
-    else:
-        if b"\0" in content[:4096]:
-            raise ConfigError("data.path", f"{path} is not a text file; give a CSV or a Parquet file")
-        encodings = ["utf-8-sig", "cp1252"]
-    for encoding in encodings:
-        try:
-            return content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise ConfigError("data.path", f"{path} is not text in UTF-8; save it as a CSV in UTF-8")
+    return decoded(path, content)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -73,10 +63,14 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _header_index(path: Path, lines: list[str], delimiter: str) -> int:
-    """The first line with two known column names, else the first that is neither blank nor a comment."""
-    for index, line in enumerate(lines[:MAX_LEADING_LINES]):
-        if known_columns(_cells(line, delimiter)) >= 2:
-            return index
+    """The first line with two known column names, else the first that is neither blank nor a comment.
+
+    Names that another delimiter parts count too: the refusal then shows the header, and not a title above it.
+    """
+    for marks in ((delimiter,), DELIMITERS):
+        for index, line in enumerate(lines[:MAX_LEADING_LINES]):
+            if any(known_columns(_cells(line, mark)) >= 2 for mark in marks):
+                return index
     for index, line in enumerate(lines):
         if line.strip() and not line.lstrip().startswith(COMMENT):
             return index

@@ -4,7 +4,9 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from trainer.config import DataConfig
 from trainer.data.sources import load_bars
@@ -85,3 +87,60 @@ def test_decimals_become_the_floats_that_their_text_names(frame, reread):
     for name in ("Open", "High", "Low", "Close"):
         frame[name] = [Decimal(price) for price in prices]
     assert reread(frame, allow_jumps=True).close.tolist() == [float(price) for price in prices]
+
+
+@pytest.mark.parametrize("narrow", [("high", "low"), ("open", "close"), ("close",), ("high",)])
+def test_prices_of_several_widths_are_read_in_the_narrowest_and_enclose_the_body(reread, narrow):
+    close = np.array([100.35, 101.17, 101.51, 100.19, 98.87])  # none of them has 24 bits
+    frame = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=5)})
+    for name in ("open", "high", "low", "close"):
+        frame[name] = close.astype(np.float32 if name in narrow else np.float64)
+    bars = reread(frame)
+    assert bars.close.tolist() == close.astype(np.float32).astype(np.float64).tolist()
+    assert bars.high.tolist() == bars.low.tolist() == bars.close.tolist()
+    assert any("several widths" in note and "float" in note for note in bars.findings.notes)
+
+
+def test_whole_and_decimal_prices_follow_a_narrow_close(tmp_path):
+    table = pa.table(
+        {
+            "date": pa.array(["2024-01-01", "2024-01-02"]),
+            "open": pa.array([100, 101], pa.int64()),
+            "high": pa.array([Decimal("100.35"), Decimal("101.17")], pa.decimal128(9, 2)),
+            "low": pa.array([100, 101], pa.int32()),
+            "close": pa.array([100.35, 101.17], pa.float32()),
+        }
+    )
+    parquet.write_table(table, tmp_path / "bars.parquet")
+    bars = load_bars(DataConfig(path=str(tmp_path / "bars.parquet")))
+    assert bars.high.tolist() == bars.close.tolist() == [float(np.float32(p)) for p in (100.35, 101.17)]
+
+
+def test_prices_of_one_width_stay_as_they_are(frame, reread):
+    assert reread(frame.astype(np.float32)).findings.notes == ()
+
+
+def test_a_high_that_is_too_low_is_refused_in_any_width(reread):
+    frame = pd.DataFrame(
+        {"date": pd.date_range("2024-01-01", periods=2), "open": 1.0, "close": 1.5, "low": 1.0}
+    )
+    with pytest.raises(DataError, match="high < max"):
+        reread(frame.assign(high=np.float32([1.5, 1.49])))
+
+
+@pytest.mark.parametrize("kind", ["string_view", "binary", "large_binary", "binary_view"])
+def test_text_is_read_whatever_holds_it(tmp_path, kind):
+    dates = [b"2024-01-01", b"2024-01-02"]
+    texts = [date.decode() for date in dates] if kind == "string_view" else dates
+    prices = {name: [1.0, 2.0] for name in ("open", "high", "low", "close")}
+    table = pa.table({"date": pa.array(texts, getattr(pa, kind)()), **prices})
+    parquet.write_table(table, tmp_path / "bars.parquet")
+    bars = load_bars(DataConfig(path=str(tmp_path / "bars.parquet"), allow_jumps=True))
+    assert np.diff(bars.timestamp).tolist() == [86400 * 10**9]
+
+
+def test_bytes_that_are_no_text_are_refused_by_column(tmp_path):
+    prices = {name: [1.0, 2.0] for name in ("open", "high", "low", "close")}
+    parquet.write_table(pa.table({"date": [b"\xff\xfe", b"\x00"], **prices}), tmp_path / "bars.parquet")
+    with pytest.raises(DataError, match="column date holds bytes"):
+        load_bars(DataConfig(path=str(tmp_path / "bars.parquet")))
