@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ import ray
 HEAD_SECONDS = 30.0  # Ray's core gives up after 60 s and ends the process on the spot
 NODE_SECONDS = 4.0  # likewise after some 15 s where the processes of this machine are gone
 PAUSE_SECONDS = 1.0
+LEAVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Post:
 @contextmanager
 def watching(posts: tuple[Post, ...], lost: Callable[[str], None]) -> Iterator[None]:
     """Tries every post once a second while the block runs.
+
+    Where the block does not end soon after a loss, the main thread is held in a call of Ray's core that no
+    signal ends. The process is ended from here then, with the line on stderr and exit code 1; the study is as
+    after any death of the driver, and the next opening mends it.
 
     Args:
         posts: What must be there.
@@ -71,10 +78,15 @@ def _watch(posts: tuple[Post, ...], lost: Callable[[str], None], ended: threadin
             if _answers(post):
                 seen[post] = time.monotonic()
             elif time.monotonic() - seen[post] > post.patience and not ended.is_set():
-                lost(
+                line = (
                     f"the Ray cluster is lost: {post.name} has not answered for {post.patience:g} s; "
                     "start it again, then `foxtune resume`"
                 )
+                lost(line)
+                if not ended.wait(LEAVE_SECONDS):
+                    sys.stderr.write(f"foxtune: error: {line}\n")
+                    sys.stderr.flush()
+                    os._exit(1)
                 return
 
 

@@ -206,7 +206,12 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
         )
         job.interruption.wait_for_trials()
         with watching(posts_of_this_cluster(), job.interruption.lose):
-            tuner.fit()
+            try:
+                tuner.fit()
+            except KeyboardInterrupt:
+                if job.interruption.loss is not None:  # at once: leaving a dead cluster may end this process
+                    settle(ledger)
+                raise
 
 
 def _name(trial: Trial) -> str:
