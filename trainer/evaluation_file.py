@@ -12,6 +12,7 @@ import numpy.typing as npt
 from trainer.errors import DataError
 
 EVALUATION_FILE = "evaluation.parquet"
+YOUNGER = ("cost", "impact")  # columns that older files lack
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class EvaluationRows:
         ret: float64, net return of the bar, 0.01 = 1 %.
         position: float64, exposure held into that close, in [-1, 1].
         benchmark: float64, return of the same bar for a constant exposure of 1 without costs.
+        cost: float64, what the bar's trades cost, a fraction of equity; already taken off ``ret``. NaN in a
+            file that is older than this column.
+        impact: float64, the part of it that the square-root impact took; NaN likewise.
     """
 
     seed: npt.NDArray[np.int64]
@@ -33,6 +37,8 @@ class EvaluationRows:
     ret: npt.NDArray[np.float64]
     position: npt.NDArray[np.float64]
     benchmark: npt.NDArray[np.float64]
+    cost: npt.NDArray[np.float64]
+    impact: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
         sizes = {field.name: getattr(self, field.name).shape for field in fields(self)}
@@ -61,6 +67,8 @@ def write_evaluation(path: Path, rows: EvaluationRows) -> None:
         "ret": arrow.array(rows.ret, arrow.float64()),
         "position": arrow.array(rows.position, arrow.float64()),
         "benchmark": arrow.array(rows.benchmark, arrow.float64()),
+        "cost": arrow.array(rows.cost, arrow.float64()),
+        "impact": arrow.array(rows.impact, arrow.float64()),
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     parquet.write_table(arrow.table(columns), temporary, compression="zstd")
@@ -84,10 +92,16 @@ def read_evaluation(path: Path) -> EvaluationRows:
     except (OSError, arrow.ArrowException) as error:
         first_line = str(error).splitlines()[0]
         raise DataError(f"{path}: no readable evaluation ({first_line}); run the trial again") from None
-    missing = [name for name in names if name not in table.column_names]
+    missing = [name for name in names if name not in (*table.column_names, *YOUNGER)]
     if missing:
         raise DataError(f"{path}: column {missing[0]} not found; found {table.column_names}")
     time = table["time"].cast(arrow.int64())
+
+    def younger(name: str) -> npt.NDArray[np.float64]:
+        if name not in table.column_names:
+            return np.full(len(table), np.nan)
+        return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
     return EvaluationRows(
         seed=table["seed"].to_numpy().astype(np.int64),
         fold=table["fold"].to_numpy().astype(np.int64),
@@ -95,4 +109,6 @@ def read_evaluation(path: Path) -> EvaluationRows:
         ret=table["ret"].to_numpy().astype(np.float64),
         position=table["position"].to_numpy().astype(np.float64),
         benchmark=table["benchmark"].to_numpy().astype(np.float64),
+        cost=younger("cost"),
+        impact=younger("impact"),
     )

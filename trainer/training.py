@@ -199,6 +199,8 @@ class Training:
             ret=joined("returns"),
             position=joined("positions"),
             benchmark=joined("buy_and_hold"),
+            cost=joined("costs"),
+            impact=joined("impact"),
         )
 
     def _statistics(self, evaluation: MarketEvaluation) -> TrialStatistics:

@@ -111,5 +111,7 @@ def _write_bars(folder: Path, returns: Values, market: Values) -> None:
         ret=returns.ravel(),
         position=np.sign(returns).ravel(),
         benchmark=np.broadcast_to(market, returns.shape).ravel(),
+        cost=np.full(returns.size, 1e-5),
+        impact=np.zeros(returns.size),
     )
     write_evaluation(folder / EVALUATION_FILE, rows)

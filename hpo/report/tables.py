@@ -30,7 +30,7 @@ def fold_table(score: WalkForwardScore, rows: EvaluationRows | None) -> str:
         "Turnover (x equity)",
         "",
     )
-    return _table(header, [_fold_row(fold, rows) for fold in score.folds], "folds")
+    return table(header, [_fold_row(fold, rows) for fold in score.folds], "folds")
 
 
 def _fold_row(fold: FoldScore, rows: EvaluationRows | None) -> list[str]:
@@ -65,7 +65,7 @@ def trial_table(study: StudyRecord, best: TrialRecord | None) -> str:
     note = ""
     if len(ordered) < len(study.trials):
         note = f"<p>The first {len(ordered):,} of {len(study.trials):,} trials.</p>"
-    return _table(header, rows, "trials", marked) + note
+    return table(header, rows, "trials", marked) + note
 
 
 def _rank(trial: TrialRecord) -> tuple[int, bool, float, int]:
@@ -106,7 +106,7 @@ def _shown(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def _table(
+def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], kind: str, marked: set[int] | None = None
 ) -> str:
     """Cells are HTML already: whoever makes one from a user's string escapes it."""

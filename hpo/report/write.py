@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import optuna
 
 from hpo.report.cost_chart import cost_chart
+from hpo.report.cost_sweep import USUAL_COSTS, sweep_chart
 from hpo.report.findings import Findings
 from hpo.report.looks import looks
 from hpo.report.next_steps import next_steps
@@ -32,12 +33,13 @@ def write_report(study: optuna.Study, run_directory: Path, path: Path) -> Path:
     return write_page(read_report(study, run_directory), path)
 
 
-def write_page(reading: Reading, path: Path) -> Path:
+def write_page(reading: Reading, path: Path, costs: Sequence[float] = USUAL_COSTS) -> Path:
     """Writes one HTML file with everything a reader needs, scripts included; it opens offline.
 
     Args:
         reading: The study; what it does not keep is said to be missing.
         path: The file to write; its folder is made, a file already there is replaced in one step.
+        costs: Basis points at which the winner's stored positions are scored again.
 
     Returns:
         ``path``.
@@ -51,6 +53,7 @@ def write_page(reading: Reading, path: Path) -> Path:
         ),
         PageSection("Epochs", "" if reading.epochs is None else reading.epochs.html),
         PageSection("Parameters", parameter_charts(reading.study, record) if record.trials else ""),
+        PageSection("Other costs", _at_other_costs(reading, costs)),
         PageSection("Cost", "" if (cost := cost_chart(record)) is None else cost.html),
         PageSection("Effective configuration", _configuration(best)),
         PageSection("Next", next_steps(record, best)),
@@ -79,6 +82,13 @@ def _winner_sections(reading: Reading) -> list[PageSection]:
         PageSection("How far to trust it", trust + luck),
         PageSection("After the search", looks(reading.record)),
     ]
+
+
+def _at_other_costs(reading: Reading, costs: Sequence[float]) -> str:
+    if reading.best is None or reading.rows is None or reading.findings is None:
+        return ""
+    chart = sweep_chart(reading.best, reading.rows, costs, reading.findings.periods_per_year)
+    return "" if chart is None else chart.html
 
 
 def _configuration(best: TrialRecord | None) -> str:

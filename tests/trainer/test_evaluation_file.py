@@ -1,4 +1,5 @@
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 
 from trainer.errors import DataError
@@ -13,6 +14,8 @@ def rows():
         ret=np.array([0.03, 0.02, 0.01, -0.01]),
         position=np.array([1.0, 0.5, -1.0, 0.0]),
         benchmark=np.array([0.3, 0.2, 0.1, 0.1]),
+        cost=np.array([0.0, 2e-4, 1e-4, 0.0]),
+        impact=np.array([0.0, 1e-4, 0.0, 0.0]),
     )
 
 
@@ -20,9 +23,19 @@ def test_what_is_written_is_read_back_to_the_nanosecond(tmp_path):
     path = tmp_path / "evaluation.parquet"
     write_evaluation(path, rows())
     back = read_evaluation(path)
-    for name in ("seed", "fold", "time", "ret", "position", "benchmark"):
+    for name in ("seed", "fold", "time", "ret", "position", "benchmark", "cost", "impact"):
         np.testing.assert_array_equal(getattr(back, name), getattr(rows(), name))
     assert [entry.name for entry in tmp_path.iterdir()] == ["evaluation.parquet"]
+
+
+def test_a_file_older_than_the_costs_says_that_they_are_not_known(tmp_path):
+    path = tmp_path / "evaluation.parquet"
+    write_evaluation(path, rows())
+    parquet.write_table(parquet.read_table(path).drop_columns(["cost", "impact"]), path)
+    back = read_evaluation(path)
+    np.testing.assert_array_equal(back.ret, rows().ret)
+    assert np.isnan(back.cost).all()
+    assert np.isnan(back.impact).all()
 
 
 def test_a_selection_is_in_time_order_over_the_folds():
@@ -42,4 +55,4 @@ def test_a_missing_and_a_torn_file_are_one_sentence_naming_the_path(tmp_path):
 
 def test_columns_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="same R"):
-        EvaluationRows(np.zeros(2, np.int64), np.zeros(1, np.int64), *[np.zeros(2)] * 4)
+        EvaluationRows(np.zeros(2, np.int64), np.zeros(1, np.int64), *[np.zeros(2)] * 6)

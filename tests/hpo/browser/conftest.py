@@ -83,6 +83,8 @@ def write_bars(folder, returns, market):
         ret=returns.ravel(),
         position=np.sign(returns).ravel(),
         benchmark=np.broadcast_to(market, returns.shape).ravel(),
+        cost=np.full(returns.size, 1e-5),
+        impact=np.zeros(returns.size),
     )
     write_evaluation(folder / "evaluation.parquet", rows)
 

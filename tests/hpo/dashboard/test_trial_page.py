@@ -32,6 +32,8 @@ def bars(returns, folds=2):
         ret=returns.ravel(),
         position=np.ones(seeds * count),
         benchmark=np.tile(np.full(count, 0.01), seeds),
+        cost=np.zeros(seeds * count),
+        impact=np.zeros(seeds * count),
     )
 
 

@@ -122,6 +122,8 @@ class Search:
             ret=returns.ravel(),
             position=np.sign(returns).ravel(),
             benchmark=np.broadcast_to(self.market, shape).ravel(),
+            cost=np.full(returns.size, 1e-5),
+            impact=np.zeros(returns.size),
         )
         rows = EvaluationRows(*(getattr(rows, field.name)[keep] for field in fields(rows)))
         write_evaluation(folder / "evaluation.parquet", rows)

@@ -4,7 +4,7 @@ import pytest
 from hpo.report.trial_matrix import _aligned, _keys
 from trainer.evaluation_file import EvaluationRows
 
-COLUMNS = ("seed", "fold", "time", "ret", "position", "benchmark")
+COLUMNS = tuple(EvaluationRows.__dataclass_fields__)
 
 
 def bars(returns, first=0):
@@ -12,7 +12,7 @@ def bars(returns, first=0):
     seeds, count = returns.shape
     fold, time = np.tile(np.arange(count) // 3, seeds), np.tile(np.arange(count) + first, seeds)
     flat = np.zeros(returns.size)
-    return EvaluationRows(np.repeat(np.arange(seeds), count), fold, time, returns.ravel(), flat, flat)
+    return EvaluationRows(np.repeat(np.arange(seeds), count), fold, time, returns.ravel(), *[flat] * 4)
 
 
 def align(rows, base):
