@@ -11,6 +11,7 @@ import optuna
 from optuna.storages import BaseStorage
 
 from hpo.cluster_address import ignored_address, joins, require_lasting, running_cluster
+from hpo.combinations import require_legal_combinations, require_room_for_lanes
 from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
@@ -86,7 +87,9 @@ def tune(
     earlier = None if warm_start is None else _open_beside(search, warm_start)
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
+        require_legal_combinations(space, search.trial_trainer)
         data = load_market(search, say) if market is None else _guarded(market, search)
+        require_room_for_lanes(space, search.trial_trainer, data)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)

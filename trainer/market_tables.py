@@ -99,7 +99,7 @@ class MarketTables:
         Raises:
             ConfigError: A training window too short for one lane, or a test window without a return.
         """
-        _check_windows(folds, config.environment.episode_length)
+        require_windows(folds, config.environment.episode_length)
         relative = config.data.returns == "percent"
         moves, notional = bar_moves(market.bars, config.data)
 
@@ -124,7 +124,16 @@ class MarketTables:
         )
 
 
-def _check_windows(folds: Sequence[Fold], length: int) -> None:
+def require_windows(folds: Sequence[Fold], length: int) -> None:
+    """Refuses windows too short to train or to be scored in.
+
+    Args:
+        folds: Training and test windows.
+        length: Transitions of a lane.
+
+    Raises:
+        ConfigError: A training window too short for one lane, or a test window without a return.
+    """
     for fold in folds:
         rows = fold.train_stop - fold.train_start
         if rows <= length:

@@ -12,9 +12,10 @@ from trainer.config.sections import (
     TrainingConfig,
     WalkForwardConfig,
 )
-from trainer.config.trainer_config import TrainerConfig, known_names, locate, validated
+from trainer.config.trainer_config import COUPLED_KEYS, TrainerConfig, known_names, locate, validated
 
 __all__ = [
+    "COUPLED_KEYS",
     "AgentConfig",
     "Choice",
     "DataConfig",

@@ -26,6 +26,13 @@ from trainer.errors import ConfigError
 Model = TypeVar("Model", bound=BaseModel)
 
 MOST_ACTIONS = 256  # actions are stored as one byte
+# Keys that one rule of `TrainerConfig` compares with each other, or with what their section does not know.
+COUPLED_KEYS = (
+    ("agent.v_min", "agent.v_max"),
+    ("environment.episodes", "environment.episode_length", "replay.capacity"),
+    ("environment.actions_per_branch",),
+    ("training.backend", "training.dtype", "training.device"),
+)
 
 
 class TrainerConfig(Section):
