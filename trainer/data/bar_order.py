@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
+import zoneinfo
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +16,22 @@ from trainer.errors import ConfigError, DataError
 HOUR_NS = 3600 * 10**9
 LONGEST_SHIFT = 3 * HOUR_NS  # clocks go back by at most this much
 SUNDAY = 3  # days since Thursday 1970-01-01, modulo 7
-# Months in which some zone's clocks go back; all but a few do so on a Sunday between midnight and 3:00.
+# Months in which some zone's clocks go back, mostly on a Sunday between midnight and 3:00.
 FALL_BACK_MONTHS = (3, 4, 9, 10, 11)
+# Zones whose clocks went back on other days or before midnight in the years of most data.
+OTHER_NIGHTS = (
+    "Africa/Cairo",
+    "America/Asuncion",
+    "America/Nuuk",
+    "America/Santiago",
+    "America/Sao_Paulo",
+    "Asia/Amman",
+    "Asia/Beirut",
+    "Asia/Damascus",
+    "Asia/Gaza",
+    "Asia/Jerusalem",
+    "Asia/Tehran",
+)
 HINT = 'set data.tz to their zone (data.tz = "UTC" if they are not local)'
 
 
@@ -82,7 +100,25 @@ def _may_be_fall_back(stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
     month = stamps.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
     sunday = (stamps // DAY_NS) % 7 == SUNDAY
     early = stamps % DAY_NS <= LONGEST_SHIFT
-    return np.asarray(sunday & early & np.isin(month, FALL_BACK_MONTHS))
+    usual = np.asarray(sunday & early & np.isin(month, FALL_BACK_MONTHS))
+    other = np.isin(stamps, [stamp for stamp in np.unique(stamps).tolist() if _twice_in_other_zones(stamp)])
+    return np.asarray(usual | other)
+
+
+def _twice_in_other_zones(stamp: int) -> bool:
+    """Whether a local clock time (int64 ns) occurs twice in one of ``OTHER_NIGHTS``."""
+    clock = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=stamp // 10**9)
+    for zone in _other_zones():
+        first, second = zone.utcoffset(clock), zone.utcoffset(clock.replace(fold=1))
+        if first is not None and second is not None and first > second:  # in a skipped hour it is smaller
+            return True
+    return False
+
+
+@functools.cache
+def _other_zones() -> tuple[zoneinfo.ZoneInfo, ...]:
+    known = zoneinfo.available_timezones()  # a system may lack some
+    return tuple(zoneinfo.ZoneInfo(name) for name in OTHER_NIGHTS if name in known)
 
 
 def _unsorted(draft: BarDraft, row: int, may_be_local: bool) -> DataError:

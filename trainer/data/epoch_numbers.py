@@ -22,6 +22,11 @@ SMALLEST = 1e8  # s, March 1973: smaller numbers are row numbers or spreadsheet 
 EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
 GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
 KEY = "data.timestamp_unit"
+# Counts of 100 ns from other origins, 1965 to 2045: by magnitude they pass for nanoseconds of 1973 or 1990.
+OTHER_ORIGINS = (
+    ("FILETIME, 100 ns since 1601", 1.148e17, 1.401e17),
+    (".NET ticks, 100 ns since the year 1", 6.198e17, 6.452e17),
+)
 
 
 def read_epoch(
@@ -87,16 +92,24 @@ def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells:
             f"{table.names[index]}: {cells[first]} and {cells[first + 1]} are of two units; write all rows "
             f"in one unit and set {KEY}",
         )
+    for words, low, high in OTHER_ORIGINS:
+        if low <= size.min() and size.max() <= high:
+            raise ConfigError(
+                KEY,
+                f"{where}: {cells[0]} looks like {words}; write dates or a unix epoch, or set "
+                f'{KEY} = "ns" if it is one',
+            )
     return LIMITS[int(units.max())][0]
 
 
 def _unit_fix(exact: list[int] | list[Decimal], unit: Unit, latest: int) -> str:
-    """Proposes the unit of the numbers' magnitude if all of them fit; else the numbers are wrong."""
+    """Proposes the unit of the numbers' magnitude, else the coarsest, that all fit; else they are wrong."""
     size = max(abs(float(value)) for value in exact)
     usual = next(name for name, limit in LIMITS if size < limit)
-    scale = dict(NANOSECONDS)[usual]
-    if usual != unit and all(EARLIEST <= int(value * scale) <= latest for value in exact):
-        return f'set {KEY} = "{usual}"'
+    scales = dict(NANOSECONDS)
+    for other in (usual, *scales):
+        if other != unit and all(EARLIEST <= int(value * scales[other]) <= latest for value in exact):
+            return f'set {KEY} = "{other}"'
     return f"mend the cell, or set {KEY} if it is not in {unit}"
 
 
