@@ -59,6 +59,7 @@ def test_at_the_cost_of_training_the_returns_and_the_score_are_those_of_the_tria
     config, folder, result = trained
     stored = read_evaluation(folder / EVALUATION_FILE)
     assert stored.cost.sum() > 0
+    assert not stored.impact.any()  # none by default
     np.testing.assert_array_equal(returns_at(stored, 2.0, Terms(2.0)), stored.ret)
     year = load_market(config).periods_per_year
     (point,) = (each for each in cost_sweep(stored, [0.0, 10.0], Terms(2.0), year) if each.trained)
