@@ -31,11 +31,13 @@ def _run(arguments: Namespace, context: Context) -> int:
 
 def _search(arguments: Namespace, context: Context, output: Output) -> int:
     from hpo.cluster_address import joins
+    from hpo.combinations import require_legal_combinations
     from hpo.resources import check_gpus, visible_gpus
     from hpo.space_files import load_space
 
     config = effective_from(arguments, FLAGS).config
     space = load_space(config.space, context.packaged_spaces())
+    require_legal_combinations(space, config.trial_trainer)
     if config.gpus_per_trial > 0 and not joins(config.ray.address):
         check_gpus(config, visible_gpus())
 
