@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from hpo.commands.command import Command, Context
-from hpo.commands.config_flags import Flag, add_flags, effective_from
+from hpo.commands.config_flags import TRAINING_FLAGS, Flag, add_flags, effective_from
 from trainer.errors import ConfigError
 
-FLAGS: tuple[Flag, ...] = ()
+FLAGS: tuple[Flag, ...] = tuple(flag for flag in TRAINING_FLAGS if flag.option == "--folds")
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

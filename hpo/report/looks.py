@@ -36,6 +36,24 @@ def looks_line(study: StudyRecord) -> str:
     )
 
 
+def fresh_seeds_line(study: StudyRecord, trial: int) -> str:
+    """One sentence for the verdict on ``trial``; empty while it has no finished replication.
+
+    Every fresh seed counts, whichever replication trained it: none of them was selected.
+    """
+    ratios = [ratio for each in study.replications if each.number == trial for ratio in each.sharpe]
+    if not ratios:
+        return ""
+    spread = ""
+    if len(ratios) > 1:
+        spread = f" (standard deviation over seeds {number(float(np.std(ratios, ddof=1)))})"
+    return (
+        f"<p><b>Fresh seeds</b>: trained again on {plural(len(ratios), 'seed')} by which nothing was "
+        f"selected, trial {trial} has a Sharpe ratio of <b>{number(math.fsum(ratios) / len(ratios))}</b> on "
+        f"average{spread}.</p>"
+    )
+
+
 def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
     if not uses:
         return "<p>The hold-out is untouched: no trial has traded it.</p>"

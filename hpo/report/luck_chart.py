@@ -25,7 +25,7 @@ def luck_chart(study: StudyRecord, findings: Findings) -> Chart | None:
     if ratios.size < 2 or not findings.luck:
         return None
     spread = findings.luck / expected_maximum(findings.started)
-    chart = figure("trials", "annualised Sharpe ratio, mean over seeds")
+    chart = figure("trials", "Sharpe ratio per year")  # a longer title is cut at 420 pixels
     chart.add_histogram(
         x=rounded(ratios),
         name="trials that keep a score",
@@ -81,6 +81,6 @@ def _note(ratios: Values, findings: Findings) -> str:
     missing = findings.started - ratios.size
     silent = "" if missing <= 0 else f" {plural(missing, 'started trial')} left no score, but count in N."
     return (
-        "A stopped trial shows its last epoch's ratio. The curve assumes independent trials whose ratios "
-        f"spread as these do.{silent}"
+        "Ratios are means over seeds; a stopped trial shows its last epoch's. The curve "
+        f"assumes independent trials whose ratios spread as these do.{silent}"
     )

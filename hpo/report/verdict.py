@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hpo.report.findings import Findings, Performance
-from hpo.report.looks import looks_line
+from hpo.report.looks import fresh_seeds_line, looks_line
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import NOT_DEFINED, number, percent, plain, plural, probability, years
 
@@ -17,7 +17,8 @@ def verdict(study: StudyRecord, best: TrialRecord | None, findings: Findings | N
     """The first section, HTML."""
     parts = [_headline(study, best, findings), _states(study)]
     if findings is not None and best is not None and not best.degenerate:
-        parts += [_deflation(findings), _comparison(findings), looks_line(study)]
+        parts += [_deflation(findings), _comparison(findings)]
+        parts += [fresh_seeds_line(study, best.number), looks_line(study)]
     return "\n".join(parts)
 
 

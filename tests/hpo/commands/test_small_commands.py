@@ -53,6 +53,12 @@ def test_check_says_what_was_understood_and_which_folds_fit(run):
     assert "400" in out
 
 
+def test_check_takes_the_number_of_folds_as_tune_does(run):
+    code, out, _ = run("check", "synthetic:known_answer:400:1", "--folds", "3")
+    assert code == 0
+    assert "fold order         clean: 3 folds in order" in out
+
+
 def test_check_describes_a_file_that_is_too_short_to_train_on(run):
     rows = "".join(f"2024-01-{day:02d},1,1,1,1,1\n" for day in range(1, 9))
     Path("short.csv").write_text(f"timestamp,open,high,low,close,volume\n{rows}")

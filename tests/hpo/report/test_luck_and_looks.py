@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hpo.report.looks import looks, looks_line
+from hpo.report.looks import fresh_seeds_line, looks, looks_line
 from hpo.report.luck_chart import maximum_density
 from hpo.report.records import StudyRecord
 from hpo.study_records import HoldoutUse, Replication
@@ -51,3 +51,24 @@ def test_a_replication_shows_mean_and_spread_and_an_unfinished_one_says_so(tmp_p
     assert "mean 0.20, standard deviation over seeds 0.10, from 0.10 to 0.30" in html
     assert "2 to 4" in html
     assert "not finished" in html
+
+
+def test_the_verdict_tells_mean_and_spread_of_all_fresh_seeds_of_the_trial(tmp_path):
+    first = Replication("2026-03-03T10:00:00Z", 7, 2, 3, (0.1, 0.3, 0.2))
+    second = Replication("2026-03-04T10:00:00Z", 7, 5, 1, (-0.6,))
+    other = Replication("2026-03-05T10:00:00Z", 8, 6, 2, (5.0, 7.0))
+    line = fresh_seeds_line(record(tmp_path, (), (first, second, other)), 7)
+    assert "on 4 seeds" in line
+    assert "trial 7 has a Sharpe ratio of <b>0.00</b> on average" in line
+    assert "(standard deviation over seeds 0.41)" in line  # sqrt((.01 + .09 + .04 + .36) / 3) = .4082
+
+
+def test_the_verdict_is_silent_about_seeds_that_were_not_trained_to_the_end(tmp_path):
+    begun = Replication("2026-03-04T10:00:00Z", 7, 5, 10)
+    assert fresh_seeds_line(record(tmp_path, (), (begun,)), 7) == ""
+
+
+def test_one_fresh_seed_has_no_spread(tmp_path):
+    line = fresh_seeds_line(record(tmp_path, (), (Replication("2026-03-04", 7, 5, 1, (0.25,)),)), 7)
+    assert "on 1 seed by" in line
+    assert "<b>0.25</b> on average." in line

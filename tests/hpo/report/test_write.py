@@ -3,6 +3,7 @@ import json
 import numpy as np
 
 from hpo.report.wording import number, percent
+from hpo.study_records import Replication, write_replication
 from trainer.statistics.drawdown import max_drawdown
 
 
@@ -74,6 +75,15 @@ def test_two_reports_of_the_same_study_are_equal(search):
 def test_importance_and_slices_come_with_enough_complete_trials(full, full_page):
     for chart in ("importance", "slice-2", "epochs", "equity", "drawdown", "luck", "parallel"):
         assert f'id="{chart}"' in full.html
+
+
+def test_the_verdict_sets_fresh_seeds_of_the_best_trial_beside_its_score(search):
+    search.add(search.returns(0.001))
+    write_replication(search.study, Replication("2026-03-03T10:00:00Z", 0, 2, 3, (0.1, 0.3, 0.2)))
+    text = search.page().text
+    verdict = text[text.index("Verdict") : text.index("Out of sample: trial 0")]
+    assert "trained again on 3 seeds" in verdict
+    assert "0.20" in verdict
 
 
 def test_one_trial_has_a_verdict_but_no_slices(search):
