@@ -132,7 +132,7 @@ def test_the_per_member_keys_are_exactly_those_that_no_shape_and_no_kernel_depen
         *("replay.per_alpha", "replay.per_beta"),
         *(f"hindsight.her_{key}" for key in ("ratio", "strategy", "future_offset", "threshold", "weight")),
         *(f"environment.{key}" for key in ("reward", "adaptation_rate", "fee_bp", "half_spread_bp")),
-        "environment.slippage_bp",
+        *(f"environment.{key}" for key in ("slippage_bp", "impact", "participation")),
     }
     assert member_keys() | RUN_KEYS < KEYS
     assert not member_keys() & RUN_KEYS
