@@ -36,7 +36,7 @@ def close_search(
     study = optuna.load_study(study_name=outcome.study, storage=open_found(outcome.storage, outcome.study))
     trials = study.get_trials(deepcopy=False)
     print(f"\n{trial_table(trials, None if outcome.best is None else outcome.best.number)}")
-    print(f"\n{outcome.message} in {outcome.seconds:.0f} s")
+    print(f"\n{end_lines(outcome, trials)}")
     reading = read_report(study, outcome.directory.path)
     report = write_page(reading, outcome.directory.path / REPORT)
     left = publish_unless_driven(reading, outcome.directory)
@@ -70,6 +70,15 @@ def trial_table(trials: list[FrozenTrial], best: int | None) -> str:
     )
     left_out = len(trials) - len(shown)
     return text if left_out == 0 else f"{text}\n({left_out} more trials are in the report)"
+
+
+def end_lines(outcome: SearchOutcome, trials: list[FrozenTrial]) -> str:
+    """Says how the search ended and, where a trial has followed another on a device, how fast it ran."""
+    from hpo.search_rates import search_rates
+
+    rates = search_rates(trials)
+    text = f"{outcome.message} in {outcome.seconds:.0f} s"
+    return f"{text}\n{rates.line}" if rates.gaps else text
 
 
 def best_lines(trial: FrozenTrial) -> str:

@@ -22,6 +22,7 @@ from hpo.report.tables import configuration, fold_table, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
 from hpo.report.wording import number
+from hpo.search_rates import search_rates
 
 NO_BARS = (
     "<p>The out-of-sample bars of this trial are not on record (evaluation.parquet is missing or torn).</p>"
@@ -54,7 +55,7 @@ def write_page(reading: Reading, path: Path, costs: Sequence[float] = USUAL_COST
         PageSection("Epochs", "" if reading.epochs is None else reading.epochs.html),
         PageSection("Parameters", parameter_charts(reading.study, record) if record.trials else ""),
         PageSection("Other costs", _at_other_costs(reading, costs)),
-        PageSection("Cost", "" if (cost := cost_chart(record)) is None else cost.html),
+        PageSection("Cost", _cost(reading)),
         PageSection("Effective configuration", _configuration(best)),
         PageSection("Next", next_steps(record, best)),
     ]
@@ -89,6 +90,13 @@ def _at_other_costs(reading: Reading, costs: Sequence[float]) -> str:
         return ""
     chart = sweep_chart(reading.best, reading.rows, costs, reading.findings.periods_per_year)
     return "" if chart is None else chart.html
+
+
+def _cost(reading: Reading) -> str:
+    rates = search_rates(reading.study.get_trials(deepcopy=False))
+    speed = f"<p>{rates.line}.</p>" if rates.setups else ""  # trials without a timed start ran elsewhere
+    chart = cost_chart(reading.record)
+    return speed + ("" if chart is None else chart.html)
 
 
 def _configuration(best: TrialRecord | None) -> str:

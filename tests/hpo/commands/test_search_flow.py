@@ -1,10 +1,12 @@
 """What tune and resume print in the end."""
 
+from datetime import datetime, timedelta
+
 import optuna
 import pytest
 
 from hpo.attributes import DEGENERATE
-from hpo.commands.search_flow import LONGEST_TABLE, best_lines, next_commands, trial_table
+from hpo.commands.search_flow import LONGEST_TABLE, best_lines, end_lines, next_commands, trial_table
 from hpo.outcome import Best, Ended, SearchOutcome
 from hpo.run_directory import RunDirectory
 
@@ -34,6 +36,27 @@ def outcome(directory, best=None, ended=Ended.FINISHED, copied=0):
         exit_code=0,
         seconds=1.0,
     )
+
+
+def timed(number, start, first_epoch, stop):
+    """A trial of one device; seconds after noon."""
+    noon = datetime(2024, 5, 1, 12)
+    at = (noon + timedelta(seconds=first_epoch)).timestamp()
+    machine = {"host": "node", "gpu": "GPU-a", "versions": {}}
+    attributes = {"machine": machine, "warm": True, "setup_seconds": 0.1, "first_epoch_at": at}
+    trial = optuna.trial.create_trial(value=1.0, user_attrs=attributes)
+    trial.number, trial.datetime_start = number, noon + timedelta(seconds=start)
+    trial.datetime_complete = noon + timedelta(seconds=stop)
+    return trial
+
+
+def test_the_end_says_how_fast_the_trials_followed_each_other(tmp_path):
+    first, second = timed(0, 0, 4, 10), timed(1, 10, 10.25, 18)
+    ended = "search finished: 3 complete, 1 pruned, 0 failed, 0 waiting in 1 s"
+    assert end_lines(outcome(tmp_path), [first, second]) == (
+        f"{ended}\n2 trials, 400 an hour, 0.25 s between two trials of a device (warm start, median)"
+    )
+    assert end_lines(outcome(tmp_path), [first]) == ended
 
 
 def test_the_table_has_a_line_per_trial_and_marks_the_best():

@@ -1,7 +1,9 @@
 import json
+import re
 
 import numpy as np
 
+from hpo import attributes
 from hpo.report.wording import number, percent
 from hpo.study_records import Replication, write_replication
 from trainer.statistics.drawdown import max_drawdown
@@ -27,6 +29,15 @@ def test_buy_and_hold_over_the_same_bars_stands_beside_the_policy(full, full_pag
     assert percent(max_drawdown(market)) in page.text
     first_fold = np.prod(1 + full.market[0]) - 1
     assert percent(first_fold) in page.text
+
+
+def test_the_cost_comes_with_the_rate_where_the_starts_of_trials_were_timed(build_study, tmp_path, full_page):
+    search = build_study(tmp_path)
+    trial = search.study.ask()
+    attributes.write_setup(trial, attributes.Setup(2.0, False, 0.0))
+    search.study.tell(trial, 0.5)
+    assert re.search(r"1 trials, \d+ an hour", search.page().text)
+    assert "an hour" not in full_page.text
 
 
 def test_the_file_loads_nothing_and_stays_below_six_megabytes(full, full_page):
