@@ -164,7 +164,7 @@ def sweep_chart(
     if terms is None:
         return None
     points = cost_sweep(rows, costs, terms, periods_per_year)
-    chart = figure("Sharpe ratio, per year", "cost of a market order, basis points per side")
+    chart = figure("Sharpe ratio, per year", "cost of a market order, bp")
     chart.add_scatter(
         x=rounded([point.cost for point in points]),
         y=rounded([point.ratio for point in points]),
