@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -164,8 +165,9 @@ class Readings:
 
 def test_memory_is_read_before_and_after_the_work_once_it_has_been_freed():
     with MemoryWatch(("GPU-a",), Readings(4, 4, 70, 30, 4), settling=5.0) as watch:  # type: ignore[arg-type]
-        while watch.peak != (70,):
-            pass
+        limit = time.monotonic() + 10
+        while watch.peak != (70,) and time.monotonic() < limit:
+            time.sleep(0.01)
     assert (watch.before, watch.peak, watch.after) == ((4,), (70,), (4,))
 
 
