@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check gpu sanitize bench clean
+.PHONY: help demo test check gpu sanitize soak bench clean
 
 help:
 	@echo "make demo    search eight trials on S&P 500 bars, without a GPU, and write a report"
@@ -24,6 +24,7 @@ help:
 	@echo "make check   lint, format, types and the rules of the layout"
 	@echo "make gpu     the tests that need a CUDA device"
 	@echo "make sanitize  the kernels under compute-sanitizer, which the CUDA toolkit brings"
+	@echo "make soak    kill searches at random moments, lose a node, run 2,000 trials; an hour"
 	@echo "make bench   measure the trainer (docs/benchmarks.md)"
 	@echo "make clean   remove .venv and caches; runs/ stays"
 
@@ -46,6 +47,9 @@ gpu: $(GPU)
 sanitize: $(GPU)
 	PYTHON=$(BIN)/python .ci/sanitize --plant
 	PYTHON=$(BIN)/python .ci/sanitize
+
+soak: $(DEV)
+	$(BIN)/python tests/soak/run.py $(SOAK)
 
 bench: $(BASE)
 	$(BIN)/foxtune bench

@@ -52,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone; the interpreter's own flush at exit would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
+    except Exception as error:
+        from hpo.full_disk import full_disk
+
+        if debug or (line := full_disk(error)) is None:
+            raise
+        print(f"foxtune: error: {line}", file=sys.stderr)
+        return EXIT_USER_ERROR
 
 
 def program() -> NoReturn:

@@ -33,7 +33,7 @@ from hpo.searcher import StudySearcher
 from hpo.shared_study import shared_study
 from hpo.standing import BestSoFar, Standing
 from hpo.storages import ALTERNATIVES, sqlite_file
-from hpo.studies import finished
+from hpo.studies import ended, finished
 from hpo.submission import build_trainable, size_in_bytes
 from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory
 from trainer.config import SearchSpace
@@ -114,6 +114,7 @@ def drive(job: Job) -> SearchOutcome:
     started = time.monotonic()
     search, directory = job.search, RunDirectory.of(job.search)
     directory.stop_file.unlink(missing_ok=True)
+    directory.drop_checkpoints(ended(job.study))  # a driver that died may have left some
     data = DataRecord.of(job.market, search.trainer.data.path)
     describe_study(job.study, search, job.space, job.market)
     shared = shared_study(job.study, job.storage)

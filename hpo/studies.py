@@ -211,6 +211,11 @@ def running(study: optuna.Study) -> tuple[int, ...]:
     return tuple(trial.number for trial in trials)
 
 
+def ended(study: optuna.Study) -> tuple[int, ...]:
+    """Numbers of the trials that have ended, whatever their state."""
+    return tuple(trial.number for trial in study.get_trials(deepcopy=False, states=FINISHED))
+
+
 def finished(study: optuna.Study) -> int:
     """How many trials have ended, those copied from another study not counted."""
     trials = study.get_trials(deepcopy=False, states=FINISHED)

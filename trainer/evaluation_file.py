@@ -71,8 +71,11 @@ def write_evaluation(path: Path, rows: EvaluationRows) -> None:
         "impact": arrow.array(rows.impact, arrow.float64()),
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    parquet.write_table(arrow.table(columns), temporary, compression="zstd")
-    os.replace(temporary, path)
+    try:
+        parquet.write_table(arrow.table(columns), temporary, compression="zstd")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read_evaluation(path: Path) -> EvaluationRows:

@@ -62,7 +62,7 @@ class Training:
         market: Bars, features and their hash.
         directory: Where checkpoint, weights and evaluation go.
         resume: Continue from the directory's checkpoint, bit for bit.
-        keep_checkpoint: Keep the last checkpoint when finished (a search keeps weights only).
+        keep_checkpoint: Write a last checkpoint when finished, for more epochs.
         learners: Hands on the learner of the training before, and keeps this one's for the next.
 
     Attributes:
@@ -142,7 +142,11 @@ class Training:
         self._writer.write_now(self._state())
 
     def finish(self) -> TrainingResult:
-        """Writes weights, scalers, the last evaluation and its record; drops the checkpoint unless kept."""
+        """Writes weights, scalers, the last evaluation and its record.
+
+        A checkpoint from before stays: whoever stores the result drops it then, so that a result which is
+        lost on its way does not cost the whole training.
+        """
         self._writer.wait()
         if self._evaluation is None:
             self._evaluation = self.learner.evaluate()
@@ -151,8 +155,6 @@ class Training:
         write_statistics(self.directory / STATISTICS_FILE, self._statistics(self._evaluation))
         if self._keep_checkpoint:
             self._writer.write_now(self._state())
-        else:
-            (self.directory / CHECKPOINT).unlink(missing_ok=True)
         return self.result()
 
     def close(self) -> None:
@@ -254,7 +256,7 @@ def run_training(
         on_epoch: Called with each epoch's report.
         resume: Continue from the directory's checkpoint.
         should_stop: Asked after each epoch; a stop leaves a checkpoint that continues bit for bit.
-        keep_checkpoint: Keep the checkpoint of a finished training.
+        keep_checkpoint: Keep the checkpoint of a finished training; else it is deleted.
     """
     training = Training(config, market, directory, resume=resume, keep_checkpoint=keep_checkpoint)
     try:
@@ -263,7 +265,10 @@ def run_training(
             if not training.finished and should_stop():
                 training.save()
                 return training.result()
-        return training.finish()
+        result = training.finish()
+        if not keep_checkpoint:
+            (directory / CHECKPOINT).unlink(missing_ok=True)
+        return result
     finally:
         training.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from trainer.config import TrainerConfig
-from trainer.errors import NonFiniteError
+from trainer.errors import MemoryPlanError, NonFiniteError
 from trainer.reports import EpochReport, FoldScore, LearningReport, WalkForwardScore
 
 LEARNING = LearningReport(1.0, 0.1, 0.2, 3.0, 0.0, 0, 0.0, 1e-4)
@@ -87,7 +88,6 @@ class FakeTraining:
 
     def finish(self) -> None:
         (self.directory / "weights.pt").write_text("weights")
-        (self.directory / "checkpoint.pt").unlink(missing_ok=True)
 
     def close(self) -> None:
         pass
@@ -99,6 +99,11 @@ class FakeTraining:
 class SlowTraining(FakeTraining):
     def epoch_seconds(self) -> float:
         return 0.4
+
+
+class QuickTraining(FakeTraining):
+    def epoch_seconds(self) -> float:
+        return 0.1
 
 
 class NanTraining(FakeTraining):
@@ -140,3 +145,26 @@ class Hanging(FakeTraining):
             with (self.directory / "processes").open("a") as processes:
                 processes.write(f"{os.getpid()}\n")
             time.sleep(600)
+
+
+class OutOfMemory(FakeTraining):
+    """The first trial is refused by the plan, the second one meets torch's error; names its process."""
+
+    def trouble(self, epoch: int) -> None:
+        from torch import OutOfMemoryError
+
+        (self.directory / "process").write_text(str(os.getpid()))
+        if self.directory.name == "0000":
+            raise MemoryPlanError("the plan needs 9000 MiB, but 4000 MiB are free; lower batch_size")
+        if self.directory.name == "0001":
+            raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+
+class FullDisk(FakeTraining):
+    """The third checkpoint of trial 1 meets a full disk while the file ``full`` is in the runs folder."""
+
+    def save(self) -> None:
+        full = self.directory.parents[2] / "full"
+        if self.directory.name == "0001" and len(self.reports) == 3 and full.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.directory / "checkpoint.pt"))
+        super().save()

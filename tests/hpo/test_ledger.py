@@ -244,3 +244,25 @@ def test_the_study_can_be_read_by_optuna_alone(make_ledger, fakes, tmp_path):
     ledger.record("a", tuple(fakes.fake_report(0.1 * epoch, epoch, 3) for epoch in (1, 2, 3)))
     study = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path}/runs/s/study.db")
     assert study.best_trial.number == 0
+
+
+def test_no_more_than_the_last_settled_trial_keeps_its_checkpoint(make_ledger, tmp_path):
+    ledger, _ = make_ledger()
+    checkpoints = [tmp_path / "runs" / "s" / "trials" / f"{n:04d}" / "checkpoint.pt" for n in range(3)]
+    for checkpoint in checkpoints:
+        ledger.start("a")
+        checkpoint.write_text("state")
+        ledger.fail("a", "NaN")
+    assert [checkpoint.exists() for checkpoint in checkpoints] == [False, False, True]
+
+
+def test_an_obstacle_ends_the_search_and_fails_no_trial(make_ledger):
+    ledger, study = make_ledger()
+    ledger.start("a")
+    ledger.failures.meet("disk full")
+    ledger.failures.meet("something later")
+    ledger.lose("a")
+    assert ledger.given_up
+    assert ledger.failures.obstacle == "disk full"
+    assert ledger.interrupt() == (0,)
+    assert study.get_trials()[0].state == TrialState.WAITING

@@ -91,3 +91,17 @@ def test_a_process_hands_its_learner_on_where_shapes_agree_and_scores_as_a_new_p
         warm.append(first.setup.warm)
     trainable.stop()
     assert warm == [False, True, False, True]
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own imports
+def test_a_finished_trial_keeps_its_checkpoint_until_the_driver_has_its_result(make_trainable, tmp_path):
+    kind, assign, _ = make_trainable
+    trainable = kind(assign(0, checkpoint_seconds=0.0))
+    first, last = run(trainable)
+    trainable.stop()
+    assert (tmp_path / "0000" / "weights.pt").exists()
+    again = kind(assign(0, checkpoint_seconds=0.0))
+    told = again.step()[OUTCOME].reports
+    again.stop()
+    assert told[0] == first.reports[0]  # not run again: the seconds agree too
+    assert told[1].score == last.reports[0].score

@@ -119,6 +119,20 @@ def test_a_trial_that_hangs_fails_as_timeout_its_process_is_gone_and_the_search_
     assert not (outcome.directory.trial(1) / "hang.txt").exists()
 
 
+def test_a_trial_without_memory_fails_as_oom_and_the_next_one_has_a_fresh_process(search_with):
+    outcome = search_with("OutOfMemory", epochs=1, trials=4, max_failures=2)
+    trials = trials_of(outcome)
+    assert [trial.state.name for trial in trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
+    assert [attributes.read_reason(trial) for trial in trials[:2]] == [
+        "oom: the plan needs 9000 MiB, but 4000 MiB are free; lower batch_size",
+        "oom: CUDA out of memory. Tried to allocate 2 GiB",
+    ]
+    assert [epochs_run(outcome, number) for number in range(4)] == [[1]] * 4  # none is tried again
+    processes = [(outcome.directory.trial(number) / "process").read_text() for number in range(4)]
+    assert len(set(processes[:3])) == 3
+    assert processes[2] == processes[3]
+
+
 def test_a_time_budget_leaves_waiting_trials_that_resume_continues(search_with, fakes, make_search):
     keys = {"epochs": 12, "trials": 2, "concurrent": 2, "stopping": {"pruner": "none"}}
     outcome = search_with("SlowTraining", time_budget=3.0, **keys)
