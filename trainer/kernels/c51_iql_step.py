@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -66,36 +67,20 @@ def c51_iql_step(
         value_slopes: ``output`` and the last of ``hidden`` are written.
         terms: Written.
     """
-    shapes = networks.shapes
-    defines = (
-        *loss_defines(shapes.num_atoms, shapes.actions_per_branch, q.head.dtype),
-        ("HIDDEN", shapes.trunk_columns[-1]),
-        ("HAS_VALUE", 1),
-    )
-    load("c51_iql_step", defines).launch(
-        (-(-buffers.batch_size // ROWS_PER_BLOCK), buffers.members),
-        THREADS,
-        q.logits,
-        networks.output_bias,
-        value.hidden[-1],
-        networks.value_output,
-        buffers.action,
-        buffers.reward,
-        buffers.terminated,
-        buffers.weight,
-        buffers.largest_weight,
-        hyper.gamma,
-        hyper.expectile,
-        hyper.v_min,
-        hyper.v_max,
-        q_slopes.logits,
-        value_slopes.output,
-        value_slopes.hidden[-1],
-        buffers.td_error,
-        terms.values,
-        np.int32(buffers.batch_size),
-        np.int32(networks.output_bias.stride(0)),
-        np.int32(networks.value_output.stride(0)),
+    _launch(
+        networks,
+        q,
+        buffers,
+        hyper,
+        q_slopes,
+        terms,
+        _ValuePart(
+            value.hidden[-1],
+            networks.value_output,
+            value_slopes.output,
+            value_slopes.hidden[-1],
+            networks.value_output.stride(0),
+        ),
     )
 
 
@@ -119,19 +104,42 @@ def c51_given_bootstrap(
         q_slopes: ``logits`` is written.
         terms: Written; those of the value networks are 0.
     """
+    given = _ValuePart(NULL, bootstrap, NULL, NULL, 0)
+    _launch(networks, q, buffers, hyper, q_slopes, terms, given)
+
+
+class _ValuePart(NamedTuple):
+    """What the kernel reads and writes of the value networks, or a given bootstrap in their place."""
+
+    hidden: Tensor | np.uint64
+    output: Tensor  # the last layer; a bootstrap [M, B]
+    output_slopes: Tensor | np.uint64
+    hidden_slopes: Tensor | np.uint64
+    stride: int  # elements from one member's last layer to the next; 0: a bootstrap
+
+
+def _launch(
+    networks: FusedNetworks,
+    q: QWorkspace,
+    buffers: StepBuffers,
+    hyper: Hyperparameters,
+    q_slopes: QSlopes,
+    terms: RowTerms,
+    value: _ValuePart,
+) -> None:
     shapes = networks.shapes
     defines = (
         *loss_defines(shapes.num_atoms, shapes.actions_per_branch, q.head.dtype),
         ("HIDDEN", shapes.trunk_columns[-1]),
-        ("HAS_VALUE", 0),
+        ("HAS_VALUE", int(value.stride > 0)),
     )
     load("c51_iql_step", defines).launch(
         (-(-buffers.batch_size // ROWS_PER_BLOCK), buffers.members),
         THREADS,
         q.logits,
         networks.output_bias,
-        NULL,
-        bootstrap,
+        value.hidden,
+        value.output,
         buffers.action,
         buffers.reward,
         buffers.terminated,
@@ -142,11 +150,11 @@ def c51_given_bootstrap(
         hyper.v_min,
         hyper.v_max,
         q_slopes.logits,
-        NULL,
-        NULL,
+        value.output_slopes,
+        value.hidden_slopes,
         buffers.td_error,
         terms.values,
         np.int32(buffers.batch_size),
         np.int32(networks.output_bias.stride(0)),
-        np.int32(0),
+        np.int32(value.stride),
     )
