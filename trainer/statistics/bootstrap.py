@@ -49,6 +49,27 @@ def block_length(returns: npt.ArrayLike) -> int:
     return min(max(1, math.ceil(best)), max(1, values.size // 3))
 
 
+def resampled_counts(size: int, block: int, repetitions: int, seed: int) -> npt.NDArray[np.float64]:
+    """How often each of ``size`` observations stands in each stationary bootstrap sample, [R, T].
+
+    The counts of a sample times a series are its sum over the sample: one product serves all series.
+
+    Args:
+        size: T.
+        block: Mean block length, observations.
+        repetitions: Samples R.
+        seed: Of the resampling.
+
+    References:
+        Politis and Romano (1994), The stationary bootstrap, JASA 89(428).
+    """
+    from arch.bootstrap import StationaryBootstrap
+
+    samples = StationaryBootstrap(block, np.arange(size), seed=np.random.default_rng(seed))
+    drawn = [np.bincount(data[0], minlength=size) for data, _ in samples.bootstrap(repetitions)]
+    return np.stack(drawn).astype(np.float64)
+
+
 def sharpe_interval(
     returns: npt.ArrayLike,
     periods_per_year: float,
@@ -130,12 +151,7 @@ def joint_sharpe_intervals(
 
     Returns:
         The intervals, or None for T < 16 or where no series has spread.
-
-    References:
-        Politis and Romano (1994), The stationary bootstrap, JASA 89(428).
     """
-    from arch.bootstrap import StationaryBootstrap
-
     if not 0.0 < level < 1.0:
         raise ValueError(f"`0 < level < 1` must hold, but got ({level=})")
     values = np.asarray(returns, dtype=np.float64)
@@ -144,9 +160,8 @@ def joint_sharpe_intervals(
     if size < MINIMUM_OBSERVATIONS or not any(spread):
         return None
     block = max(block_length(column) for column, varies in zip(values.T, spread, strict=True) if varies)
-    samples = StationaryBootstrap(block, np.arange(size), seed=np.random.default_rng(seed))
-    drawn = (np.bincount(data[0], minlength=size) for data, _ in samples.bootstrap(repetitions))
-    ratios = _ratios(np.stack(list(drawn)), values) * math.sqrt(periods_per_year)
+    counts = resampled_counts(size, block, repetitions, seed)
+    ratios = _ratios(counts, values) * math.sqrt(periods_per_year)
 
     def interval(column: Returns) -> Interval:
         low, high = np.percentile(column, [50.0 * (1.0 - level), 50.0 * (1.0 + level)])
@@ -156,15 +171,14 @@ def joint_sharpe_intervals(
     return JointIntervals(tuple(each), interval(ratios.mean(axis=1)))
 
 
-def _ratios(counts: npt.NDArray[np.int64], values: Returns) -> Returns:
+def _ratios(counts: npt.NDArray[np.float64], values: Returns) -> Returns:
     """Sharpe ratios [R, S] of samples that take bar t ``counts[r, t]`` times; 0 without spread."""
     size = len(values)
     scaled = values / np.maximum(np.abs(values).max(axis=0), np.finfo(np.float64).tiny)
     middle = scaled.mean(axis=0)
     centred = scaled - middle  # deviations from it, so that no two large squares are subtracted
-    weights = counts.astype(np.float64)
-    shift = weights @ centred / size
-    variance = np.maximum(weights @ centred**2 / size - shift**2, 0.0) * (size / (size - 1))
+    shift = counts @ centred / size
+    variance = np.maximum(counts @ centred**2 / size - shift**2, 0.0) * (size / (size - 1))
     deviation = np.sqrt(variance)
     defined = deviation > RELATIVE_SPREAD
     ratio: Returns = np.divide(middle + shift, deviation, out=np.zeros_like(shift), where=defined)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.statistics.bootstrap import MINIMUM_OBSERVATIONS, block_length
+from trainer.statistics.bootstrap import MINIMUM_OBSERVATIONS, block_length, resampled_counts
 from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread
 
 Matrix = npt.NDArray[np.float64]
@@ -69,7 +69,7 @@ def superior_predictive_ability(
     block = max(block_length(column) for column in excess)
     gains = np.stack([_studentised(column, block) for column in excess], axis=1)
     mean = gains.mean(axis=0)
-    resampled = _resampled_means(gains, block, repetitions, seed)
+    resampled = resampled_counts(base.size, block, repetitions, seed) @ gains / base.size
     # A policy below this is too bad to be the best even in the limit; the deviations are 1 here.
     floor = -math.sqrt(2.0 * math.log(math.log(base.size)) / base.size)
 
@@ -84,17 +84,6 @@ def superior_predictive_ability(
         policies=len(excess),
         block=block,
     )
-
-
-def _resampled_means(gains: Matrix, block: int, repetitions: int, seed: int) -> Matrix:
-    """Means [R, N] of ``gains`` [T, N] over stationary bootstrap samples: counts of the bars times gains."""
-    from arch.bootstrap import StationaryBootstrap
-
-    size = len(gains)
-    samples = StationaryBootstrap(block, np.arange(size), seed=seed).bootstrap(repetitions)
-    counts = np.stack([np.bincount(bars[0], minlength=size) for bars, _ in samples])
-    means: Matrix = counts.astype(np.float64) @ gains / size
-    return means
 
 
 def long_run_deviation(values: Returns, block: int) -> float:
