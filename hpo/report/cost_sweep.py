@@ -14,14 +14,12 @@ from hpo.report.records import TrialRecord
 from hpo.report.tables import table
 from hpo.report.wording import number, percent
 from trainer.evaluation_file import EvaluationRows
+from trainer.hyperparameters import BASIS_POINT
 from trainer.statistics.compounding import total_return
-from trainer.statistics.sharpe import annualised_sharpe
+from trainer.statistics.sharpe import Returns, annualised_sharpe
 from trainer.statistics.sharpe_inference import annualised_standard_error
 
 USUAL_COSTS = (0.0, 1.0, 2.0, 5.0, 10.0)  # basis points
-BASIS_POINT = 1e-4
-
-Returns = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ Nanoseconds = NDArray[np.int64]
 Fill = Literal["next_open", "next_close"]
 Returns = Literal["percent", "difference"]
 
+OPEN_IS_CLOSE = 0.2  # share of opens equal to the close before, above which a fill at the open is no fill
 GAP_STEPS = 3.0  # a step of more than this many median steps counts as a gap
 
 

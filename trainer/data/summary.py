@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.data.bars import GAP_STEPS, Bars
+from trainer.data.bars import GAP_STEPS, OPEN_IS_CLOSE, Bars
 from trainer.data.market_data import MarketData
 from trainer.data.timestamps import written
 from trainer.folds import Split
 
-OPEN_EQUALS_WARNING = 0.2  # share of opens equal to the last close above which a fill at the open is no fill
 LABEL_WIDTH = 18
 
 
@@ -79,9 +78,9 @@ def _folds(split: Split, bars: Bars) -> list[str]:
 def _warnings(market: MarketData) -> list[str]:
     warnings = list(market.bars.findings.warnings)
     share = market.bars.open_equals_last_close
-    if share > OPEN_EQUALS_WARNING:
+    if share > OPEN_IS_CLOSE:
         warnings.append(
-            f"{100 * share:.1f} % of opens equal the last close (over {100 * OPEN_EQUALS_WARNING:.0f} %): a "
+            f"{100 * share:.1f} % of opens equal the last close (over {100 * OPEN_IS_CLOSE:.0f} %): a "
             f"fill at such an open is a price already seen; {_fill_fix(market)}"
         )
     if not np.any(market.bars.volume):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from trainer.config import TrainerConfig
+from trainer.data.bars import OPEN_IS_CLOSE
 from trainer.data.market_data import MarketData
 from trainer.data.synthetic import is_synthetic
 from trainer.folds import Split
 from trainer.leaks.guard import Judgement, Verdict
 
 GUARD = "same-bar fill"
-OPEN_IS_CLOSE = 0.2  # share of opens equal to the close before, above which a fill at the open is no fill
 
 
 def same_bar_fill(market: MarketData, split: Split, config: TrainerConfig) -> Verdict:
