@@ -10,7 +10,7 @@ import copy
 import json
 import math
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import optuna
 import sqlalchemy
@@ -34,9 +34,11 @@ REPORT = sqlalchemy.text(
 
 def has_one_driver(storage: BaseStorage) -> bool:
     """Whether a study in ``storage`` has a single driver: SQLite and journal files, by the folder's lock."""
-    if isinstance(storage, RDBStorage):
-        return bool(storage.engine.dialect.name == "sqlite")
-    return isinstance(storage, JournalStorage)
+    return _is_sqlite(storage) or isinstance(storage, JournalStorage)
+
+
+def _is_sqlite(storage: BaseStorage) -> TypeGuard[RDBStorage]:
+    return isinstance(storage, RDBStorage) and storage.engine.dialect.name == "sqlite"
 
 
 def mirrored(study: optuna.Study, storage: BaseStorage) -> tuple[optuna.Study, BaseStorage]:
@@ -120,7 +122,7 @@ class MirroredStorage(BaseStorage):
         """Adds a report, with the attributes that wait for it."""
         trial = self._changing(trial_id)
         value = float(intermediate_value)
-        if self._is_sqlite and math.isfinite(value):
+        if _is_sqlite(self._storage) and math.isfinite(value):
             self._write_waiting(trial_id, report=(step, value))
         else:
             self._write_waiting(trial_id)
@@ -142,10 +144,6 @@ class MirroredStorage(BaseStorage):
         trial = self._changing(trial_id)
         trial.system_attrs = {**trial.system_attrs, key: json.loads(json.dumps(value))}
 
-    @property
-    def _is_sqlite(self) -> bool:
-        return isinstance(self._storage, RDBStorage) and self._storage.engine.dialect.name == "sqlite"
-
     def _changing(self, trial_id: int) -> FrozenTrial:
         """Puts a copy in the place of a trial, so that lists handed out before keep what they hold."""
         number = self._number[trial_id]
@@ -155,7 +153,7 @@ class MirroredStorage(BaseStorage):
 
     def _write_waiting(self, trial_id: int, report: tuple[int, float] | None = None) -> None:
         attributes = self._waiting.pop(trial_id, {})
-        if not isinstance(self._storage, RDBStorage) or not self._is_sqlite:
+        if not _is_sqlite(self._storage):
             for key, text in attributes.items():
                 self._storage.set_trial_user_attr(trial_id, key, json.loads(text))
             return
