@@ -61,6 +61,7 @@ def tune(
     fork_from: str | None = None,
     warm_start: str | None = None,
     market: MarketData | None = None,
+    guarded: bool = False,
     training: str | TrainingFactory = TRAINING,
     say: Say = lambda line: None,
     display: Display | None = None,
@@ -73,6 +74,7 @@ def tune(
         fork_from: Name of a study in the same ``runs`` folder whose comparable trials are copied first.
         warm_start: Name of a study there whose best parameters are tried first.
         market: The data; loaded as ``search.trainer.data`` says if not given.
+        guarded: The market comes from :func:`load_market`, which has asked the leak guards.
         training: What a trial runs, as ``module:name`` or itself.
         say: Prints a line for the user.
         display: Where progress is shown; by default a table on a terminal, lines elsewhere.
@@ -88,7 +90,7 @@ def tune(
     with Interruption() as interruption, directory.driving(search.study):
         _require_picklable(training)
         require_legal_combinations(space, search.trial_trainer)
-        data = load_market(search, say) if market is None else _guarded(market, search)
+        data = _market_of(search, market, say, guarded=guarded)
         require_room_for_lanes(space, search.trial_trainer, data)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
@@ -147,7 +149,7 @@ def resume(
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
         place = _find_place(search, say)
-        data = load_market(search, say) if market is None else _guarded(market, search)
+        data = _market_of(search, market, say, guarded=False)
         require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
         directory.write_search(search)
         return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
@@ -222,12 +224,14 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
     return data
 
 
-def _guarded(market: MarketData, search: SearchConfig) -> MarketData:
-    """Refuses a market that a caller made, with columns of its own, if a trial could see the future by it."""
+def _market_of(search: SearchConfig, market: MarketData | None, say: Say, *, guarded: bool) -> MarketData:
+    """Loads the market, or refuses a caller's own if a trial could see the future by its columns."""
     from trainer.data.market_data import MarketData
 
-    if isinstance(market, MarketData):
-        _leak_warnings(market, search)  # said by whoever loaded it
+    if market is None:
+        return load_market(search, say)
+    if isinstance(market, MarketData) and not guarded:
+        _leak_warnings(market, search)
     return market
 
 

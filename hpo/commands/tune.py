@@ -63,6 +63,7 @@ def _search(arguments: Namespace, context: Context, output: Output) -> int:
         fork_from=arguments.fork,
         warm_start=arguments.warm_start,
         market=market,
+        guarded=True,
         say=print,
         display=output.display,
     )
