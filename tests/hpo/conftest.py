@@ -3,13 +3,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fake_training
 import pytest
 
 from hpo.config import SearchConfig
@@ -21,14 +21,10 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="session")
 def fakes() -> Iterator[ModuleType]:
-    """The module ``fake_training``, importable here and in Ray's workers."""
+    """The module ``fake_training``, importable in Ray's workers too."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(HERE)])
-    sys.path.insert(0, str(HERE))
-    import fake_training
-
     yield fake_training
-    sys.path.remove(str(HERE))
     if before is None:
         del os.environ["PYTHONPATH"]
     else:

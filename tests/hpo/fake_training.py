@@ -34,6 +34,19 @@ class FakeMarket:
     array: np.ndarray = field(default_factory=lambda: np.zeros(10))
 
 
+class Silent:
+    """A ledger's watcher that is told and does nothing."""
+
+    def started(self, number, params):
+        pass
+
+    def epoch(self, number, report):
+        pass
+
+    def ended(self, number, state, value, reason):
+        pass
+
+
 def fake_score(config: TrainerConfig, epoch: int) -> float:
     return -abs(config.agent.iql_expectile_tau - 0.8) + 0.01 * epoch
 

@@ -27,17 +27,6 @@ from trainer.config import validated
 DATA = DataRecord("fake", "fake", "d", 252.0, 10, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
 
 
-class Silent:
-    def started(self, number, params):
-        pass
-
-    def epoch(self, number, report):
-        pass
-
-    def ended(self, number, state, value, reason):
-        pass
-
-
 def main(url: str, runs: str, trials: int, kill_at: int | None) -> None:
     keys = {"study": "s", "runs": runs, "trials": trials, "storage": url, "resources": {"gpu": 0}}
     search = validated(SearchConfig, keys)
@@ -46,7 +35,7 @@ def main(url: str, runs: str, trials: int, kill_at: int | None) -> None:
     shared = shared_study(study, storage)
     space = stored_definition(storage, "s").space
     directory = RunDirectory.of(search)
-    ledger = StudyLedger(study, storage, search, space, DATA, directory, Silent(), shared)
+    ledger = StudyLedger(study, storage, search, space, DATA, directory, fake_training.Silent(), shared)
     started = 0
     with shared.signed_in():
         while not ledger.exhausted:

@@ -6,6 +6,7 @@ import math
 
 import optuna
 import pytest
+from fake_training import Silent
 from optuna.trial import TrialState
 
 from hpo import attributes
@@ -26,17 +27,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 DATA = attributes.DataRecord("fake", "fake", "d", 252.0, 9, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
-
-
-class Silent:
-    def started(self, number, params):
-        pass
-
-    def epoch(self, number, report):
-        pass
-
-    def ended(self, number, state, value, reason):
-        pass
 
 
 class RayTrial:

@@ -16,34 +16,19 @@ from trainer.config import Choice, SearchSpace
 from trainer.statistics.bootstrap import Interval
 from trainer.trial_statistics import STATISTICS_FILE, Earnings, TrialStatistics, write_statistics
 
-
-class Silent:
-    def __init__(self):
-        self.told = []
-
-    def started(self, number, params):
-        self.told.append(("started", number))
-
-    def epoch(self, number, report):
-        self.told.append(("epoch", number, report.epoch))
-
-    def ended(self, number, state, value, reason):
-        self.told.append(("ended", number, state, reason))
-
-
 DATA = attributes.DataRecord(
     "sp500", "sp500", "d", 252.0, 500, "2020-01-01T00:00:00Z", "2021-12-01T00:00:00Z"
 )
 
 
 @pytest.fixture
-def make_ledger(make_search, space):
+def make_ledger(make_search, space, fakes):
     def build(search=None, searched=space):
         search = search or make_search()
         directory = RunDirectory.of(search)
         storage = open_storage(directory.storage_url(search))
         study = create(storage, search.study, StudyDefinition.of(search, searched, "d"), directory)
-        return StudyLedger(study, storage, search, searched, DATA, directory, Silent()), study
+        return StudyLedger(study, storage, search, searched, DATA, directory, fakes.Silent()), study
 
     return build
 

@@ -7,15 +7,13 @@ from typing import get_args
 
 import pytest
 import torch
+from learner_states import assert_same, take, trained
 
-from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
 from trainer.config.trainer_config import known_names
 from trainer.data.market import load_market
 from trainer.errors import ConfigError, NonFiniteError
-from trainer.folds import split
 from trainer.hyperparameters import STRATEGIES, Hyperparameters, member_keys
-from trainer.members import members_of
 from trainer.training import Training
 from trainer.warm_learner import RUN_KEYS, LearnerCache
 from trainer.warm_trainings import WarmTrainings
@@ -57,41 +55,6 @@ def small(**overrides):
 @pytest.fixture(scope="module")
 def market():
     return load_market(small())
-
-
-def take(cache, config, market):
-    cut = split(len(market.bars), config.walk_forward)
-    members = members_of(config, len(cut.folds))
-    folds = tuple(cut.folds[member.fold] for member in members)
-    return cache.take(config, market, folds, members, resolve_backend(config))
-
-
-def flat(state, prefix=""):
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor):
-            yield f"{prefix}{name}", value.clone()
-        else:
-            yield from flat(value, f"{prefix}{name}.")
-
-
-def trained(learner, config):
-    """States, means and moments of two epochs, before them and after each, and the returns in the end."""
-    seen = [dict(flat(learner.state_dict())), learner.moments()]
-    for _ in range(2):
-        learner.collect()
-        learner.learn(config.training.updates)
-        seen += [dict(flat(learner.state_dict())), learner.means.read(), learner.moments()]
-    return [*seen, [each.returns.tolist() for each in learner.evaluate().members]]
-
-
-def assert_same(left, right):
-    assert len(left) == len(right)
-    for ours, theirs in zip(left, right, strict=True):
-        if isinstance(ours, dict) and ours and isinstance(next(iter(ours.values())), torch.Tensor):
-            assert ours.keys() == theirs.keys()
-            assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
-        else:
-            assert ours == theirs
 
 
 def another(key):

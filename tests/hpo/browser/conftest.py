@@ -40,19 +40,6 @@ DAY = 86_400_000_000_000
 ABSENT = "needs Debian's packages chromium and chromium-driver (apt-get install chromium chromium-driver)"
 
 
-class Nothing:
-    """A watcher that is told and does nothing."""
-
-    def started(self, number, params):
-        pass
-
-    def epoch(self, number, report):
-        pass
-
-    def ended(self, number, state, value, reason):
-        pass
-
-
 @dataclass(frozen=True)
 class Shown:
     """A study in ``runs / "shown"`` with its report written."""
@@ -108,7 +95,7 @@ def run_trials(ledger, directory):
 
 
 @pytest.fixture(scope="session")
-def shown(tmp_path_factory) -> Shown:
+def shown(tmp_path_factory, fakes) -> Shown:
     runs = tmp_path_factory.mktemp("runs")
     trainer = {
         "data": {"path": "synthetic:known_answer:900:1"},
@@ -124,7 +111,7 @@ def shown(tmp_path_factory) -> Shown:
     directory.write_search(search)
     describe_study(study, search, space, market)
     data = DataRecord.of(market, search.trainer.data.path)
-    run_trials(StudyLedger(study, storage, search, space, data, directory, Nothing()), directory)
+    run_trials(StudyLedger(study, storage, search, space, data, directory, fakes.Silent()), directory)
     uses = [HoldoutUse(f"2026-03-0{day}T10:00:00Z", 3, 13, ((0, 0.4), (1, 0.6)), 0.7) for day in (1, 2)]
     study.set_user_attr(HOLDOUT, [asdict(use) for use in uses])
     write_replication(study, Replication("2026-03-03T10:00:00Z", 3, 2, 3, (0.1, 0.3, 0.2)))

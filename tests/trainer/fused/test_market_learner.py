@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from learner_states import differing, flat
 
 from trainer.config import TrainerConfig
 from trainer.data.market import load_market
@@ -47,20 +48,6 @@ def learner(config, backend, device="cuda"):
     if backend == "fused":
         return FusedMarketLearner(config, tables, hyper, keys, device), hyper
     return ReferenceMarketLearner(config, tables, hyper, keys, torch.float32, device), hyper
-
-
-def flat(state, prefix=""):
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor):
-            yield f"{prefix}{name}", value.cpu()
-        else:
-            yield from flat(value, f"{prefix}{name}.")
-
-
-def differing(left, right):
-    left, right = dict(flat(left)), dict(flat(right))
-    assert left.keys() == right.keys()
-    return [name for name in left if not torch.equal(left[name], right[name])]
 
 
 @pytest.mark.parametrize("use_iql", [True, False])

@@ -2,12 +2,10 @@
 
 import pytest
 import torch
+from learner_states import assert_same, take, trained
 
-from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
 from trainer.data.market import load_market
-from trainer.folds import split
-from trainer.members import members_of
 from trainer.warm_learner import LearnerCache, release_memory
 from trainer.warm_trainings import WarmTrainings
 
@@ -74,39 +72,6 @@ def captures(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "graph", counted)
     return made
-
-
-def take(cache, config, market):
-    cut = split(len(market.bars), config.walk_forward)
-    members = members_of(config, len(cut.folds))
-    folds = tuple(cut.folds[member.fold] for member in members)
-    return cache.take(config, market, folds, members, resolve_backend(config))
-
-
-def flat(state, prefix=""):
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor):
-            yield f"{prefix}{name}", value.cpu()
-        else:
-            yield from flat(value, f"{prefix}{name}.")
-
-
-def trained(learner, config):
-    """States and moments before the first epoch and after each of two, then the losses and the returns."""
-    states, rest = [dict(flat(learner.state_dict()))], [learner.moments()]
-    for _ in range(2):
-        learner.collect()
-        learner.learn(config.training.updates)
-        states.append(dict(flat(learner.state_dict())))
-        rest += [learner.moments(), learner.means.read()]
-    return states, [*rest, [each.returns.tolist() for each in learner.evaluate().members]]
-
-
-def assert_same(ours, theirs):
-    for left, right in zip(ours[0], theirs[0], strict=True):
-        assert left.keys() == right.keys()
-        assert [name for name in left if not torch.equal(left[name], right[name])] == []
-    assert ours[1] == theirs[1]
 
 
 @pytest.mark.parametrize("shape", [{}, {"use_iql": False}, {"precision": "fp32", "cuda_graph": False}])
