@@ -94,12 +94,21 @@ def comparison(stored: StoredTrial, score: WalkForwardScore, trials: int) -> lis
         f"original: Sharpe {own:.3f} +- {original.standard_error:.3f} (seed {seeds}), "
         f"of a study of {trials} trials; fresh seeds differ by {mean - own:+.3f}"
     )
-    if score.seed_spread > 0 and not score.degenerate:
-        distance = (own - mean) / score.seed_spread
-        lines.append(
-            f"the original lies {distance:+.1f} standard deviations from the mean of the fresh seeds"
-        )
-    return lines
+    return lines if score.degenerate else [*lines, *_distance(original, score)]
+
+
+def _distance(original: WalkForwardScore, fresh: WalkForwardScore) -> list[str]:
+    """Says how unusual the difference of the two means is among seeds that are alike."""
+    from trainer.statistics.seed_difference import seed_difference
+
+    found = seed_difference(*([sharpe for _, sharpe in score.per_seed] for score in (original, fresh)))
+    if found is None:
+        return []
+    place = "above" if found.difference > 0 else "below"
+    return [
+        f"the original lies {abs(found.statistic):.1f} standard errors {place} the fresh seeds' mean "
+        f"(two-sample t, {found.freedom} degrees of freedom: p = {found.probability:.3f})"
+    ]
 
 
 def mean_sharpe(score: WalkForwardScore) -> float:

@@ -1,5 +1,6 @@
 """foxtune replicate: fresh seeds as one stack, mean and spread, the original beside them."""
 
+import math
 import statistics
 from pathlib import Path
 
@@ -25,6 +26,11 @@ def test_fresh_seeds_are_trained_once_and_never_again(run, study):
     assert f"original: Sharpe {study.trials[0].value:.3f} +- " in out
     assert "of a study of 3 trials" in out
     assert "best" not in out
+    # One seed against three: both means err, and the spread of a seed is the fresh seeds'.
+    distance = (study.trials[0].value - mean) / (spread * math.sqrt(1 + 1 / 3))
+    place = "above" if distance > 0 else "below"
+    assert f"the original lies {abs(distance):.1f} standard errors {place} the fresh seeds' mean" in out
+    assert "(two-sample t, 2 degrees of freedom: p = " in out
     state = read_checkpoint(Path("runs/s/replications/0000-1/weights.pt"))
     assert state["members"] == [(seed, fold) for seed in (1, 2, 3) for fold in range(3)]
 
