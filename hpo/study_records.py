@@ -31,6 +31,8 @@ class HoldoutUse:
         trials: Trials that the study had then.
         sharpe: (seed, annualised Sharpe ratio or None) of the trial's models on it.
         standard_error: Of the ratio, the largest over the seeds; None where it is not defined or not kept.
+        buy_and_hold: Annualised Sharpe ratio of a constant exposure of 1 without costs over the same bars;
+            None where it is not defined or not kept.
     """
 
     date: str
@@ -38,6 +40,7 @@ class HoldoutUse:
     trials: int
     sharpe: tuple[tuple[int, float | None], ...]
     standard_error: float | None = None
+    buy_and_hold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,12 @@ def holdout_uses(study: optuna.Study) -> tuple[HoldoutUse, ...]:
     plain: list[dict[str, Any]] = study.user_attrs.get(HOLDOUT, [])
     return tuple(
         HoldoutUse(
-            each["date"], each["number"], each["trials"], _pairs(each["sharpe"]), each.get("standard_error")
+            date=each["date"],
+            number=each["number"],
+            trials=each["trials"],
+            sharpe=_pairs(each["sharpe"]),
+            standard_error=each.get("standard_error"),
+            buy_and_hold=each.get("buy_and_hold"),
         )
         for each in plain
     )

@@ -46,6 +46,7 @@ def _run(arguments: Namespace, context: Context) -> int:
         trials=len(opened.study.get_trials(deepcopy=False)),
         sharpe=tuple((each.seed, each.performance.sharpe) for each in result.seeds),
         standard_error=max(errors, default=None),
+        buy_and_hold=result.buy_and_hold.sharpe,
     )
     earlier = add_holdout_use(opened, use)  # counted before anyone sees a number
     print("\n".join([*heading(stored, result, market), "", *table(result), "", *history(earlier)]))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpo.report.records import StudyRecord
-from hpo.report.wording import number, plain, plural
+from hpo.report.wording import NOT_RECORDED, number, plain, plural
 from hpo.study_records import HoldoutUse, Replication
 
 FIRST = "first look, at untouched bars"
@@ -32,7 +32,7 @@ def looks_line(study: StudyRecord) -> str:
         )
     return (
         f"<p><b>Hold-out</b>, bars that the search never saw: trial {first.number} traded them on "
-        f"{plain(first.date[:10])} at a Sharpe ratio of <b>{_ratio(first)}</b>.{again}</p>"
+        f"{plain(first.date[:10])} at a Sharpe ratio of <b>{_ratio(first)}</b>{_market(first)}.{again}</p>"
     )
 
 
@@ -59,7 +59,8 @@ def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
         return "<p>The hold-out is untouched: no trial has traded it.</p>"
     rows = [
         f"<tr><td>{index}</td><td>{plain(use.date)}</td><td>{use.number}</td><td>{use.trials:,}</td>"
-        f"<td>{_ratio(use)}</td><td>{FIRST if index == 1 else LATER}</td></tr>"
+        f"<td>{_ratio(use)}</td><td>{number(use.buy_and_hold, missing=NOT_RECORDED)}</td>"
+        f"<td>{FIRST if index == 1 else LATER}</td></tr>"
         for index, use in enumerate(uses, 1)
     ]
     warning = ""
@@ -68,7 +69,7 @@ def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
             f"<p><b>The hold-out has been looked at {plural(len(uses), 'time')}.</b> Whatever was chosen "
             "after the first look was chosen with knowledge of these bars.</p>"
         )
-    header = ("Look", "Date (UTC)", "Trial", "Trials then", "Sharpe (per year)", "")
+    header = ("Look", "Date (UTC)", "Trial", "Trials then", "Sharpe (per year)", "Buy and hold", "")
     return f"{warning}<h3>Looks at the hold-out</h3>{_table(header, rows)}"
 
 
@@ -80,6 +81,13 @@ def _ratio(use: HoldoutUse) -> str:
     error = "" if use.standard_error is None else f" \N{PLUS-MINUS SIGN} {number(use.standard_error)}"
     seeds = "" if len(use.sharpe) == 1 else f", mean of {plural(len(known), 'seed')}"
     return f"{number(math.fsum(known) / len(known))}{error}{seeds}"
+
+
+def _market(use: HoldoutUse) -> str:
+    """What the market did on the same bars, where it was kept."""
+    if use.buy_and_hold is None:
+        return ""
+    return f"; buy and hold had <b>{number(use.buy_and_hold)}</b> on the same bars"
 
 
 def _replication_table(found: Sequence[Replication]) -> str:

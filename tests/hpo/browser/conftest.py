@@ -112,7 +112,7 @@ def shown(tmp_path_factory, fakes) -> Shown:
     describe_study(study, search, space, market)
     data = DataRecord.of(market, search.trainer.data.path)
     run_trials(StudyLedger(study, storage, search, space, data, directory, fakes.Silent()), directory)
-    uses = [HoldoutUse(f"2026-03-0{day}T10:00:00Z", 3, 13, ((0, 0.4), (1, 0.6)), 0.7) for day in (1, 2)]
+    uses = [HoldoutUse(f"2026-03-0{day}T10:00:00Z", 3, 13, ((0, 0.4), (1, 0.6)), 0.7, 0.9) for day in (1, 2)]
     study.set_user_attr(HOLDOUT, [asdict(use) for use in uses])
     write_replication(study, Replication("2026-03-03T10:00:00Z", 3, 2, 3, (0.1, 0.3, 0.2)))
     assert main(["report", "shown", "--runs", str(runs)]) == 0

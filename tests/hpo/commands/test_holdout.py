@@ -7,7 +7,7 @@ import pytest
 
 from hpo.commands.holdout import history
 from hpo.run_directory import RunDirectory
-from hpo.study_records import HoldoutUse, holdout_uses
+from hpo.study_records import HOLDOUT, HoldoutUse, holdout_uses
 from trainer.checkpoint import read_checkpoint, write_checkpoint
 from trainer.data.market import load_market
 from trainer.holdout import evaluate_holdout
@@ -37,6 +37,7 @@ def test_each_look_is_counted_in_the_study_and_said(run, study, tmp_path):
     )
     (use,) = holdout_uses(reloaded(study))
     assert (use.number, use.trials, use.sharpe) == (0, 3, ((0, performance.sharpe),))
+    assert use.buy_and_hold == result.buy_and_hold.sharpe
 
     code, second, _ = run("holdout", "s", "--best")
     assert code == 0
@@ -87,3 +88,10 @@ def test_weights_of_other_data_are_refused(run, study, tmp_path):
     code, _, err = run("holdout", "s")
     assert code == 2
     assert "was trained on ffffffffffff; restore the trial's own weights" in err
+
+
+def test_a_look_from_before_errors_and_buy_and_hold_were_kept_is_read(study):
+    old = {"date": "2026-03-01T10:00:00Z", "number": 0, "trials": 3, "sharpe": [[0, 0.25]]}
+    study.set_user_attr(HOLDOUT, [old])
+    (use,) = holdout_uses(study)
+    assert use == HoldoutUse("2026-03-01T10:00:00Z", 0, 3, ((0, 0.25),), None, None)

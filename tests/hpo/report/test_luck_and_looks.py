@@ -6,7 +6,7 @@ from hpo.report.luck_chart import maximum_density
 from hpo.report.records import StudyRecord
 from hpo.study_records import HoldoutUse, Replication
 
-FIRST = HoldoutUse("2026-03-01T10:00:00Z", 7, 30, ((0, 0.4), (1, 0.6)), 0.25)
+FIRST = HoldoutUse("2026-03-01T10:00:00Z", 7, 30, ((0, 0.4), (1, 0.6)), 0.25, 0.7)
 SECOND = HoldoutUse("2026-03-02T10:00:00Z", 9, 60, ((0, None),))
 
 
@@ -34,6 +34,14 @@ def test_one_look_is_told_with_mean_and_error_and_no_warning(tmp_path):
     assert "0.50 \N{PLUS-MINUS SIGN} 0.25, mean of 2 seeds" in looks(study)
     assert "NOT UNTOUCHED" not in looks(study)
     assert "looked at" not in looks_line(study)
+
+
+def test_the_hold_out_comes_with_buy_and_hold_on_the_same_bars(tmp_path):
+    study = record(tmp_path, (FIRST, SECOND))
+    assert "buy and hold had <b>0.70</b> on the same bars" in looks_line(study)
+    assert "<td>0.70</td>" in looks(study)
+    assert "<td>not on record</td>" in looks(study)  # of a look that kept nothing of the market
+    assert "buy and hold" not in looks_line(record(tmp_path, (SECOND,)))
 
 
 def test_a_second_look_is_called_one(tmp_path):
