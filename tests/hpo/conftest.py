@@ -73,6 +73,24 @@ def cluster(fakes: ModuleType) -> Iterator[None]:
             yield
 
 
+@pytest.fixture
+def driver(fakes: ModuleType) -> Iterator[Callable[..., Any]]:
+    """Starts drivers, and ends those that a failed test leaves."""
+    import killed_search
+
+    started = []
+
+    def start(*arguments: Any) -> Any:
+        started.append(killed_search.start(*arguments))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="session")
 def postgres_server(fakes: ModuleType) -> Iterator[Any]:
     """A PostgreSQL server that a test may stop and start; CI fails where it is not installed."""
@@ -123,3 +141,13 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # pools that tests opened and left behind
         gc.collect()
+
+
+@pytest.fixture
+def restartable(postgres_server: Any, postgres: str) -> Any:
+    """The server of ``postgres``, for a test that stops and starts it."""
+    from sqlalchemy.engine import make_url
+
+    if make_url(postgres).port != postgres_server.port:
+        pytest.fail("unset FOXTUNE_TEST_POSTGRES: this test stops its own server")
+    return postgres_server

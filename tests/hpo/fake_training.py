@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,3 +182,32 @@ class FullDisk(FakeTraining):
         if self.directory.name == "0001" and len(self.reports) == 3 and full.exists():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.directory / "checkpoint.pt"))
         super().save()
+
+
+class SharedByTwo(FakeTraining):
+    """Of two drivers with folders of their own, side by side: nobody's trials end before both run some.
+
+    The second epoch of a trial never ends in a folder that holds the file ``hang``.
+    """
+
+    def trouble(self, epoch: int) -> None:
+        runs = self.directory.parents[2]
+        wait_for(lambda: len({log.parents[3] for log in runs.parent.glob("*/*/trials/*/epochs.log")}) == 2)
+        if epoch == 2 and (runs / "hang").exists():
+            time.sleep(600)
+
+
+class ReportsIntoAnOutage(FakeTraining):
+    """The second epoch of trial 2 ends when the file ``down`` is in the runs folder."""
+
+    def trouble(self, epoch: int) -> None:
+        if self.directory.name == "0002" and epoch == 2:
+            wait_for((self.directory.parents[2] / "down").exists)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what this training waits for did not happen")
+        time.sleep(0.02)

@@ -49,9 +49,9 @@ class PostgresServer:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder} -c fsync=off"
         self._run("pg_ctl", "-D", "data", "-w", "-s", "-l", "log", "-o", options, "start")
 
-    def stop(self) -> None:
-        """Ends every connection and returns when it is down."""
-        self._run("pg_ctl", "-D", "data", "-w", "-s", "-m", "fast", "stop")
+    def stop(self, mode: str = "fast") -> None:
+        """Ends every connection and returns when it is down; ``immediate`` is as if it had crashed."""
+        self._run("pg_ctl", "-D", "data", "-w", "-s", "-m", mode, "stop")
 
     def remove(self) -> None:
         """Stops it if it runs and deletes everything."""

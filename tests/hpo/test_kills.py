@@ -22,24 +22,6 @@ SEED = 20_260
 KEYS = {"epochs": 5, "concurrent": 2, "stopping": {"pruner": "none"}}
 
 
-@pytest.fixture
-def driver(fakes):
-    """Starts drivers, and ends those that a failed test leaves."""
-    import killed_search
-
-    started = []
-
-    def start(*arguments):
-        started.append(killed_search.start(*arguments))
-        return started[-1]
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-
-
 def finish(search, fakes):
     """Resumes in this process, which needs one trial's process only."""
     alone = search.model_copy(update={"concurrent": 1})

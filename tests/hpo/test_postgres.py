@@ -7,7 +7,6 @@ import threading
 
 import optuna
 import pytest
-from sqlalchemy.engine import make_url
 
 from hpo import postgres as module
 from hpo.patient_storage import PatientStorage
@@ -74,16 +73,12 @@ def test_a_server_that_is_not_there_is_refused_at_once_without_the_password():
     assert "secret" not in str(refusal.value)
 
 
-def test_a_study_survives_a_restart_of_the_server_in_mid_search_and_says_so(
-    postgres_server, postgres, caplog
-):
-    if make_url(postgres).port != postgres_server.port:
-        pytest.fail("unset FOXTUNE_TEST_POSTGRES: this test stops its own server")
+def test_a_study_survives_a_restart_of_the_server_in_mid_search_and_says_so(restartable, postgres, caplog):
     study = optuna.create_study(storage=open_storage(postgres), study_name="s")
     trial = study.ask()
     trial.report(0.5, 1)
-    postgres_server.stop()
-    starter = threading.Timer(1.0, postgres_server.start)
+    restartable.stop()
+    starter = threading.Timer(1.0, restartable.start)
     starter.start()
     with caplog.at_level(logging.WARNING, "foxtune"):
         trial.report(0.25, 2)
@@ -96,19 +91,19 @@ def test_a_study_survives_a_restart_of_the_server_in_mid_search_and_says_so(
 
 
 def test_a_server_that_stays_away_ends_the_search_in_one_sentence_and_tidying_up_does_not_wait(
-    postgres_server, postgres
+    restartable, postgres
 ):
     storage = open_storage(postgres)
     assert isinstance(storage, PatientStorage)
     storage._wait = 1.0
-    postgres_server.stop()
+    restartable.stop()
     try:
         with pytest.raises(ConfigError, match=r"did not answer in time.*foxtune resume"):
             storage.get_all_studies()
         with pytest.raises(ConfigError, match="did not answer in time"):
             storage.get_all_studies()
     finally:
-        postgres_server.start()
+        restartable.start()
     assert storage.get_all_studies() == []
 
 
