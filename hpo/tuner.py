@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.postgres import is_postgres
 from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
+from hpo.search_market import market_of
 from hpo.shared_study import shared_study
 from hpo.storages import open_storage
 from hpo.studies import (
@@ -74,7 +74,7 @@ def tune(
         fork_from: Name of a study in the same ``runs`` folder whose comparable trials are copied first.
         warm_start: Name of a study there whose best parameters are tried first.
         market: The data; loaded as ``search.trainer.data`` says if not given.
-        guarded: The market comes from :func:`load_market`, which has asked the leak guards.
+        guarded: The market comes from :func:`hpo.search_market.load_market`, which has asked the leak guards.
         training: What a trial runs, as ``module:name`` or itself.
         say: Prints a line for the user.
         display: Where progress is shown; by default a table on a terminal, lines elsewhere.
@@ -82,16 +82,13 @@ def tune(
     Raises:
         ConfigError: If the study exists, GPUs are missing, or a rule is broken; nothing has been started.
     """
-    place = _find_place(search, say)
     search = with_absolute_paths(search)
     directory = RunDirectory.of(search)
+    place = _require_startable(search, space, training, say)
     source = None if fork_from is None else _open_beside(search, fork_from)
     earlier = None if warm_start is None else _open_beside(search, warm_start)
     with Interruption() as interruption, directory.driving(search.study):
-        _require_picklable(training)
-        require_legal_combinations(space, search.trial_trainer)
-        data = _market_of(search, market, say, guarded=guarded)
-        require_room_for_lanes(space, search.trial_trainer, data)
+        data = _fitting_market(search, space, market, say, guarded=guarded)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)
@@ -144,13 +141,13 @@ def resume(
         if mended is not None:
             say(mended)
         old = stored_definition(storage, search.study)
-        if space is not None:
-            require_same(search.study, old, StudyDefinition.of(search, space, old.data_hash))
+        space = space or old.space
+        require_same(search.study, old, StudyDefinition.of(search, space, old.data_hash))
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
-        place = _find_place(search, say)
-        data = _market_of(search, market, say, guarded=False)
-        require_same(search.study, old, StudyDefinition.of(search, space or old.space, data.data_hash))
+        place = _require_startable(search, space, training, say)
+        data = _fitting_market(search, space, market, say, guarded=False)
+        require_same(search.study, old, StudyDefinition.of(search, space, data.data_hash))
         directory.write_search(search)
         return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
 
@@ -197,54 +194,25 @@ def with_absolute_paths(search: SearchConfig) -> SearchConfig:
     return search.model_copy(update={"trainer": trainer, "runs": runs})
 
 
-def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketData:
-    """Loads the data once, in the driver, and asks the leak guards; trials get it through Ray's object store.
-
-    Args:
-        search: Names the data and the folds.
-        say: Is given the guards' warnings.
-
-    Raises:
-        LeakError: Where a trial could see the future.
-        ConfigError: If the driver's node has no such file, naming the node where it is one of a cluster's.
-    """
-    from trainer.data import market
-    from trainer.data.sources import is_named
-
-    path = search.trainer.data.path
-    if joins(search.ray.address) and not is_named(path) and not Path(path).expanduser().is_file():
-        raise ConfigError(
-            "data.path",
-            f"{Path(path).expanduser().absolute()} does not exist on node {socket.gethostname()}, where the "
-            "search reads it; put it there, or submit from a folder that holds it",
-        )
-    data = market.load_market(search.trainer)
-    for warning in _leak_warnings(data, search):
-        say(f"warning: {warning}")
-    return data
-
-
-def _market_of(search: SearchConfig, market: MarketData | None, say: Say, *, guarded: bool) -> MarketData:
-    """Loads the market, or refuses a caller's own if a trial could see the future by its columns."""
-    from trainer.data.market_data import MarketData
-
-    if market is None:
-        return load_market(search, say)
-    if isinstance(market, MarketData) and not guarded:
-        _leak_warnings(market, search)
-    return market
-
-
-def _leak_warnings(market: MarketData, search: SearchConfig) -> tuple[str, ...]:
-    from trainer.folds import split
-    from trainer.leaks.guards import require_no_leak
-
-    parts = split(len(market.bars), search.trainer.walk_forward)
-    return require_no_leak(market, parts, search.trainer)
-
-
 def _open_beside(search: SearchConfig, name: str) -> OpenStudy:
     return open_existing(study_url(search.runs, name, search.storage), name)
+
+
+def _require_startable(
+    search: SearchConfig, space: SearchSpace, training: str | TrainingFactory, say: Say
+) -> Place:
+    """Asks what `tune` and `resume` both ask before they read the data; returns where the trials run."""
+    require_legal_combinations(space, search.trial_trainer)
+    _require_picklable(training)
+    return _find_place(search, say)
+
+
+def _fitting_market(
+    search: SearchConfig, space: SearchSpace, market: MarketData | None, say: Say, *, guarded: bool
+) -> MarketData:
+    data = market_of(search, market, say, guarded=guarded)
+    require_room_for_lanes(space, search.trial_trainer, data)
+    return data
 
 
 def _find_place(search: SearchConfig, say: Say) -> Place:

@@ -43,7 +43,8 @@ def _search(arguments: Namespace, context: Context, output: Output) -> int:
 
     from hpo.advice import configuration_advice
     from hpo.commands.search_flow import close_search
-    from hpo.tuner import load_market, tune
+    from hpo.search_market import load_market
+    from hpo.tuner import tune
     from trainer.folds import require_min_folds, split
 
     warnings: list[str] = []

@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpo.combinations import longest_lane, require_legal_combinations
-from hpo.tuner import tune
+from hpo.config import ResourcesConfig
+from hpo.definition import StudyDefinition
+from hpo.run_directory import RunDirectory
+from hpo.storages import open_storage
+from hpo.studies import create
+from hpo.tuner import resume, tune
 from trainer.config import COUPLED_KEYS, Choice, Float, Int, SearchSpace, TrainerConfig, When
 from trainer.data import synthetic
 from trainer.errors import ConfigError
@@ -112,3 +117,40 @@ def test_an_illegal_space_is_refused_before_the_data_is_read(make_search, tmp_pa
     with pytest.raises(ConfigError, match="v_min < v_max"):
         tune(make_search(study="wide"), SearchSpace("wide", (Float("v_min", 0.0, 7.0),)), market=None)
     assert not (tmp_path / "runs" / "wide").exists()
+
+
+@pytest.fixture
+def stored(make_search):
+    """Stores an empty study of a space on a market and returns its search."""
+
+    def store(space, market):
+        search = make_search()
+        directory = RunDirectory.of(search)
+        storage = open_storage(directory.storage_url(search))
+        create(storage, "s", StudyDefinition.of(search, space, market.data_hash), directory)
+        return search
+
+    return store
+
+
+def test_resume_refuses_combinations_that_a_changed_runtime_key_makes_illegal(stored):
+    space = SearchSpace("precise", (Choice("dtype", ("float32", "float64")),))
+    search = stored(space, synthetic.no_signal(400, 1))
+    training = search.trainer.with_overrides({"backend": "fused"})
+    faster = search.model_copy(update={"trainer": training, "resources": ResourcesConfig(gpu=1)})
+    with pytest.raises(ConfigError, match="narrow search space 'precise', which allows dtype = float64"):
+        resume(faster, market=None)
+
+
+def test_resume_refuses_a_lane_that_fits_no_training_window(stored):
+    market = synthetic.no_signal(400, 1)
+    search = stored(SearchSpace("long", (Int("episode_length", 16, 200),)), market)
+    with pytest.raises(ConfigError, match="`episode_length < training rows` must hold, but got 200 >= 1"):
+        resume(search, market=market)
+
+
+def test_resume_shows_what_was_changed_before_it_reads_the_data(stored):
+    search = stored(SearchSpace("wide", (Float("gamma", 0.9, 0.95),)), synthetic.no_signal(400, 1))
+    dearer = search.trainer.with_overrides({"fee_bp": 3.0, "data.path": "absent.csv"})
+    with pytest.raises(ConfigError, match=r"environment\.fee_bp +1\.0 +3\.0"):
+        resume(search.model_copy(update={"trainer": dearer}), market=None)
