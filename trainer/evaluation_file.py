@@ -1,4 +1,9 @@
-"""The file of a trial's out-of-sample bars: what the policy held and earned on every one of them."""
+"""The file of a trial's out-of-sample bars: what the policy held and earned on every one of them.
+
+Returns and costs are stored in float32: seven digits of a return move a statistic by less than a millionth
+of itself, far below what is printed, and halve the file. Positions stay in float64, because few different
+ones occur, so that a dictionary makes them small, and because signals are compared with them bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,8 @@ from trainer.errors import DataError
 
 EVALUATION_FILE = "evaluation.parquet"
 YOUNGER = ("cost", "impact")  # columns that older files lack
+# Of columns in which hardly a value repeats: steps of time, and bytes of floats side by side by their place.
+ENCODINGS = {"time": "DELTA_BINARY_PACKED", "ret": "BYTE_STREAM_SPLIT"}
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class EvaluationRows:
         seed: int64, the seed's value.
         fold: int64, fold index in time order.
         time: int64, nanoseconds since 1970 UTC of the close that ends the return.
-        ret: float64, net return of the bar, 0.01 = 1 %.
+        ret: float64, net return of the bar, 0.01 = 1 %; exactly -1 in the bar of a bankruptcy.
         position: float64, exposure held into that close, in [-1, 1].
         benchmark: float64, return of the same bar for a constant exposure of 1 without costs.
         cost: float64, what the bar's trades cost, a fraction of equity; already taken off ``ret``. NaN in a
@@ -64,15 +71,21 @@ def write_evaluation(path: Path, rows: EvaluationRows) -> None:
         "seed": arrow.array(rows.seed, arrow.int64()),
         "fold": arrow.array(rows.fold, arrow.int64()),
         "time": arrow.array(rows.time, arrow.int64()).cast(arrow.timestamp("ns", tz="UTC")),
-        "ret": arrow.array(rows.ret, arrow.float64()),
+        "ret": arrow.array(rows.ret.astype(np.float32)),
         "position": arrow.array(rows.position, arrow.float64()),
-        "benchmark": arrow.array(rows.benchmark, arrow.float64()),
-        "cost": arrow.array(rows.cost, arrow.float64()),
-        "impact": arrow.array(rows.impact, arrow.float64()),
+        "benchmark": arrow.array(rows.benchmark.astype(np.float32)),
+        "cost": arrow.array(rows.cost.astype(np.float32)),
+        "impact": arrow.array(rows.impact.astype(np.float32)),
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        parquet.write_table(arrow.table(columns), temporary, compression="zstd")
+        parquet.write_table(
+            arrow.table(columns),
+            temporary,
+            compression="zstd",
+            use_dictionary=[name for name in columns if name not in ENCODINGS],
+            column_encoding=ENCODINGS,
+        )
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -25,6 +25,11 @@ DISTRIBUTIONS = {
 }
 
 
+def stored(values):
+    """Values that the file of bars keeps to the last bit."""
+    return values.astype(np.float32).astype(np.float64)
+
+
 class Page(HTMLParser):
     """Collects what a browser would load or show."""
 
@@ -61,13 +66,13 @@ class Search:
         self.directory = directory
         self.study = optuna.create_study(study_name=name, direction="maximize")
         self.generator = np.random.default_rng(0)
-        self.market = self.generator.normal(0.0003, 0.01, (FOLDS, BARS))
+        self.market = stored(self.generator.normal(0.0003, 0.01, (FOLDS, BARS)))
         self.flat = np.zeros((1, FOLDS, BARS))
         self.config = CONFIG
 
     def returns(self, drift, seeds=1):
         noise = self.generator.normal(drift, 0.008, (seeds, FOLDS, BARS))
-        return noise + 0.2 * self.market
+        return stored(noise + 0.2 * self.market)
 
     def score(self, returns, trades=12):
         members = [
