@@ -53,15 +53,16 @@ class GraphedCallable:
 
 
 @functools.cache
-def _warm_up_stream(device: int) -> torch.cuda.Stream:
-    # One per process: cuBLAS keeps a workspace for every stream it has ever worked on.
+def _stream(device: int) -> torch.cuda.Stream:
+    # One per process, for warm-up and capture: cuBLAS keeps a workspace for every stream it has ever worked
+    # on, and has taken it by the time of the capture.
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _captured(
     function: Callable[[], None], reset: Callable[[], None], warm_up: Callable[[], None]
 ) -> torch.cuda.CUDAGraph:
-    side = _warm_up_stream(torch.cuda.current_device())
+    side = _stream(torch.cuda.current_device())
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         with gathering():  # a cold start compiles all kernels at once
@@ -71,23 +72,30 @@ def _captured(
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     reset()
-    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with _no_collection(), torch.cuda.graph(graph):
+    with _capture_into(graph):
         function()
     return graph
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keeps Python's garbage collector out of a capture: freeing an older graph would invalidate it.
+def _capture_into(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+    """Captures what is launched meanwhile.
 
-    Nothing is collected before: that takes a tenth of a second, and what is garbage can wait.
+    ``torch.cuda.graph`` would also give all cached memory back to the driver before, for the sake of a
+    capture that allocates; this one does not, and the memory is asked for again at once. Python's garbage
+    collector is kept out: freeing an older graph would invalidate the capture.
     """
+    torch.cuda.synchronize()
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with torch.cuda.stream(_stream(torch.cuda.current_device())):
+            graph.capture_begin()
+            try:
+                yield
+            finally:
+                graph.capture_end()
     finally:
         if enabled:
             gc.enable()
@@ -114,16 +122,17 @@ def allocations_of_a_capture(function: Callable[[], None]) -> Allocations:
 
     A function that is fit for capture yields ``NO_ALLOCATIONS``. torch serves allocations inside a capture
     from a private pool without complaint, so only its counter shows them. CuPy's pool is emptied before, so
-    that it cannot serve anything from what it kept.
+    that it cannot serve anything from what it kept. What torch itself allocates to begin a capture, the
+    seed and offset of its random generator, is not the function's and is not counted.
     """
-    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     pool = import_cupy().get_default_memory_pool()
     pool.free_all_blocks()
-    before = _blocks(), int(pool.total_bytes())
-    with _no_collection(), torch.cuda.graph(graph):
+    with _capture_into(graph):
+        before = _blocks(), int(pool.total_bytes())
         function()
-    return Allocations(_blocks() - before[0], int(pool.total_bytes()) - before[1])
+        after = _blocks(), int(pool.total_bytes())
+    return Allocations(after[0] - before[0], after[1] - before[1])
 
 
 def _blocks() -> int:

@@ -64,13 +64,13 @@ def market():
 @pytest.fixture
 def captures(monkeypatch):
     """A list that grows by one at every capture of a CUDA graph."""
-    made, graph = [], torch.cuda.graph
+    made, begin = [], torch.cuda.CUDAGraph.capture_begin
 
     def counted(*args, **keys):
         made.append(1)
-        return graph(*args, **keys)
+        return begin(*args, **keys)
 
-    monkeypatch.setattr(torch.cuda, "graph", counted)
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "capture_begin", counted)
     return made
 
 
