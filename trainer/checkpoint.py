@@ -61,14 +61,14 @@ def read_checkpoint(path: Path, remedy: str = "start anew with --out NEW") -> di
 class CheckpointWriter:
     """Writes at most one checkpoint in ``interval`` seconds, on a thread of its own.
 
-    The state is copied before :meth:`offer` returns, so training goes on meanwhile. An error of the
-    writing thread is raised by the next call.
+    The first is due ``interval`` seconds after the start. The state is copied before :meth:`offer` returns,
+    so training goes on meanwhile. An error of the writing thread is raised by the next call.
     """
 
     def __init__(self, path: Path, interval: float) -> None:
         self.path = path
         self._interval = interval
-        self._last = -float("inf")
+        self._last = time.monotonic()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,9 +151,12 @@ class Training:
         self._writer.wait()
         if self._evaluation is None:
             self._evaluation = self.learner.evaluate()
-        write_checkpoint(self.directory / WEIGHTS, self._weights())
-        write_evaluation(self.directory / EVALUATION_FILE, self._rows(self._evaluation))
-        write_statistics(self.directory / STATISTICS_FILE, self._statistics(self._evaluation))
+        weights, rows = self._weights(), self._rows(self._evaluation)
+        with ThreadPoolExecutor(1) as disk:  # writing waits for the disk, the bootstrap for the processor
+            written = disk.submit(self._write, weights, rows)
+            statistics = self._statistics(self._evaluation)
+            written.result()
+        write_statistics(self.directory / STATISTICS_FILE, statistics)
         if self._keep_checkpoint:
             self._writer.write_now(self._state())
         return self.result()
@@ -164,6 +168,10 @@ class Training:
     def result(self) -> TrainingResult:
         """The reports so far."""
         return TrainingResult(tuple(self.reports), self.finished)
+
+    def _write(self, weights: dict[str, Any], rows: EvaluationRows) -> None:
+        write_checkpoint(self.directory / WEIGHTS, weights)
+        write_evaluation(self.directory / EVALUATION_FILE, rows)
 
     def _score(self, evaluation: MarketEvaluation) -> WalkForwardScore:
         metrics = self.config.metrics

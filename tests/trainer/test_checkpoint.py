@@ -52,14 +52,19 @@ def test_the_writer_copies_before_it_returns(tmp_path):
     assert read_checkpoint(writer.path)["weights"].unique().tolist() == [1.0]
 
 
-def test_the_writer_keeps_its_interval_and_writes_the_first_at_once(tmp_path):
-    writer = CheckpointWriter(tmp_path / "checkpoint.pt", interval=3600.0)
-    assert writer.offer({"step": 1})
+def test_the_writer_keeps_its_interval_from_the_start_on(tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("trainer.checkpoint.time.monotonic", lambda: now)
+    writer = CheckpointWriter(tmp_path / "checkpoint.pt", interval=60.0)
+    assert not writer.offer({"step": 1})
+    now = 1060.0
+    assert writer.offer({"step": 2})
     writer.wait()
-    assert not writer.offer({"step": 2})
-    assert read_checkpoint(writer.path)["step"] == 1
-    writer.write_now({"step": 3})
-    assert read_checkpoint(writer.path)["step"] == 3
+    now = 1119.0
+    assert not writer.offer({"step": 3})
+    assert read_checkpoint(writer.path)["step"] == 2
+    writer.write_now({"step": 4})
+    assert read_checkpoint(writer.path)["step"] == 4
 
 
 def test_an_error_of_the_writing_thread_reaches_the_training(tmp_path):

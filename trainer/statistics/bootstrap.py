@@ -66,8 +66,10 @@ def resampled_counts(size: int, block: int, repetitions: int, seed: int) -> npt.
     from arch.bootstrap import StationaryBootstrap
 
     samples = StationaryBootstrap(block, np.arange(size), seed=np.random.default_rng(seed))
-    drawn = [np.bincount(data[0], minlength=size) for data, _ in samples.bootstrap(repetitions)]
-    return np.stack(drawn).astype(np.float64)
+    counts = np.empty((repetitions, size))
+    for row in counts:
+        row[:] = np.bincount(samples.update_indices(), minlength=size)
+    return counts
 
 
 def sharpe_interval(
