@@ -144,7 +144,8 @@ def run_once(config):
     counter = torch.empty((), dtype=torch.int64, device=META)
     agent = FusedAgent(config, layout, hyper, keys, META, config.training.precision)
     replay = ReplayBuffer(members, config.replay.capacity, layout, torch.float32, META)
-    fused, dtype = FusedReplay(replay, tables.table), agent.act_dtype
+    fused = FusedReplay(replay, tables.table, second_state=config.agent.use_iql)
+    dtype = agent.act_dtype
     buffers = StepBuffers.allocate(members, config.agent.batch_size, layout, dtype, META)
 
     length = config.environment.episode_length

@@ -52,7 +52,7 @@ class FusedSteps:
         self._training, self._hyper, self._keys = config.training, hyper, keys
         self.agent = FusedAgent(config, layout, hyper, keys, device, config.training.precision)
         self.replay = ReplayBuffer(len(keys), config.replay.capacity, layout, torch.float32, device)
-        self.fused_replay = FusedReplay(self.replay, table)
+        self.fused_replay = FusedReplay(self.replay, table, second_state=config.agent.use_iql)
         self.buffers = StepBuffers.allocate(
             len(keys), config.agent.batch_size, layout, self.agent.act_dtype, device
         )
