@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import optuna
 import pytest
@@ -96,15 +96,17 @@ def test_a_search_goes_on_when_its_server_has_crashed_and_comes_back(
     def crash():
         check.wait_until(lambda: check.epochs_run(search).get(2) == [1, 2], "the second epoch of trial 2")
         restartable.stop("immediate")
-        RunDirectory.of(search).path.with_name("down").touch()
-        check.wait_until(lambda: "does not answer" in caplog.text, "a question to the server")
-        time.sleep(2.0)  # how long it is away, at least; nothing is timed by it
-        restartable.start()
+        try:
+            RunDirectory.of(search).path.with_name("down").touch()
+            check.wait_until(lambda: "does not answer" in caplog.text, "a question to the server")
+            time.sleep(2.0)  # how long it is away, at least; nothing is timed by it
+        finally:
+            restartable.start()
 
-    crashing = threading.Thread(target=crash)
-    crashing.start()
-    outcome = tune(search, space, market=fakes.FakeMarket(), training="fake_training:ReportsIntoAnOutage")
-    crashing.join()
+    with ThreadPoolExecutor(1) as pool:
+        crashed = pool.submit(crash)
+        outcome = tune(search, space, market=fakes.FakeMarket(), training="fake_training:ReportsIntoAnOutage")
+        crashed.result()
     assert (outcome.ended, outcome.exit_code) == (Ended.FINISHED, 0)
     assert "answers again" in caplog.text
     require_whole(trials_in(postgres))
