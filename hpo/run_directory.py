@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hpo.config import SearchConfig
 from hpo.postgres import has_password
+from hpo.storages import storage_file, with_file
 from trainer.config import validated
 from trainer.errors import ConfigError
 
@@ -34,7 +35,12 @@ class RunDirectory:
     @classmethod
     def of(cls, search: SearchConfig) -> RunDirectory:
         """The folder of a search's study."""
-        return cls((Path(search.runs) / search.study).absolute())
+        return cls.below(search.runs, search.study)
+
+    @classmethod
+    def below(cls, runs: str, study: str) -> RunDirectory:
+        """The folder of a study in the folder of all studies' folders."""
+        return cls((Path(runs) / study).absolute())
 
     @property
     def search_file(self) -> Path:
@@ -65,9 +71,14 @@ class RunDirectory:
         """The folder of a trial: log.txt, checkpoint.pt, weights.pt, evaluation.parquet, statistics.json."""
         return self.path / "trials" / f"{number:04d}"
 
+    @property
+    def default_url(self) -> str:
+        """The storage of a search that names none: SQLite in this folder."""
+        return f"sqlite:///{self.path / 'study.db'}"
+
     def storage_url(self, search: SearchConfig) -> str:
-        """The storage that a search names, else SQLite in this folder."""
-        return search.storage or f"sqlite:///{self.path / 'study.db'}"
+        """The storage that a search names, else the default one."""
+        return search.storage or self.default_url
 
     def write_search(self, search: SearchConfig) -> None:
         """Stores the effective configuration, whole or not at all."""
@@ -78,14 +89,14 @@ class RunDirectory:
         partial.replace(self.search_file)
 
     def read_search(self) -> SearchConfig:
-        """Reads the effective configuration.
+        """Reads the effective configuration, for the place where the folder lies now.
 
         Raises:
             ConfigError: If the folder holds no search.
         """
         try:
             text = self.search_file.read_text(encoding="utf-8")
-            return validated(SearchConfig, json.loads(text))
+            return self._moved_here(validated(SearchConfig, json.loads(text)))
         except FileNotFoundError:
             raise ConfigError(
                 "study", f"no search was started in {self.path} (search.json is missing); see `foxtune tune`"
@@ -94,6 +105,23 @@ class RunDirectory:
             raise ConfigError("study", f"{self.search_file} is not JSON ({error}); restore it") from None
         except ConfigError as error:
             raise ConfigError("study", f"{self.search_file} is refused ({error}); restore it") from None
+
+    def holds(self, study: str, url: str) -> bool:
+        """Whether this is the folder of the study of that name in the storage ``url``.
+
+        A copy of a file is another storage, while a server may be named in several ways.
+        """
+        if self.search_file.exists():
+            search = self.read_search()
+            name, own = search.study, self.storage_url(search)
+        else:
+            name, own = self.path.name, self.default_url
+        if name != study:
+            return False
+        own_file, file = storage_file(own), storage_file(url)
+        if own_file is None or file is None:
+            return own_file is file
+        return file.exists() and own_file.exists() and own_file.samefile(file)
 
     def clear_trial(self, number: int) -> None:
         """Empties a trial's folder before a fresh start, so that nothing foreign is resumed."""
@@ -154,6 +182,19 @@ class RunDirectory:
                 raise
         finally:
             os.close(descriptor)
+
+    def _moved_here(self, search: SearchConfig) -> SearchConfig:
+        """Corrects what a folder that was copied or moved says of its place.
+
+        A storage that lay in the folder came with it; one that lay outside may have come along.
+        """
+        old, storage = Path(search.runs) / search.study, search.storage
+        file = None if storage is None else storage_file(storage)
+        if storage is not None and file is not None and old.is_absolute() and old != self.path:
+            here = Path(os.path.normpath(self.path / os.path.relpath(file, old)))
+            if file.is_relative_to(old) or here.exists():
+                storage = with_file(storage, here)
+        return search.model_copy(update={"runs": str(self.path.parent), "storage": storage})
 
     def _discard_untouched(self) -> None:
         """Removes a folder that holds the lock alone: a refused search leaves nothing behind."""

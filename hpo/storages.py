@@ -85,6 +85,18 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database)
 
 
+def storage_file(url: str) -> Path | None:
+    """Returns the file of an SQLite URL or a journal, ``None`` for the URL of a server."""
+    return Path(url.removeprefix(JOURNAL)) if url.startswith(JOURNAL) else sqlite_file(url)
+
+
+def with_file(url: str, file: Path) -> str:
+    """Returns the URL of a storage like ``url`` in another file."""
+    if url.startswith(JOURNAL):
+        return f"{JOURNAL}{file}"
+    return make_url(url).set(database=str(file)).render_as_string(hide_password=False)
+
+
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     """Returns the type of the file system that holds ``path``, e.g. ``ext4``; empty if unknown.
 

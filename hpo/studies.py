@@ -25,7 +25,7 @@ from hpo.postgres import hidden_password
 from hpo.run_directory import RunDirectory
 from hpo.sampling import allows, distribution
 from hpo.shared_study import shared_study
-from hpo.storages import open_storage, sqlite_file
+from hpo.storages import open_storage, sqlite_file, storage_file
 from trainer.config import SearchSpace, validated
 from trainer.errors import ConfigError
 
@@ -120,9 +120,30 @@ def create(
         )
     study = optuna.create_study(storage=storage, study_name=name, direction=DIRECTION)
     study.set_user_attr(DEFINITION, definition.to_json())
-    study.set_user_attr(RUN_DIRECTORY, str(directory.path))
-    study.set_user_attr(HOST, socket.gethostname())
+    note_place(study, directory)
     return study
+
+
+def note_place(study: optuna.Study, directory: RunDirectory) -> None:
+    """Stores where a study's files lie, for who opens it by its storage alone."""
+    for key, value in ((RUN_DIRECTORY, str(directory.path)), (HOST, socket.gethostname())):
+        if study.user_attrs.get(key) != value:
+            study.set_user_attr(key, value)
+
+
+def find_directory(study: optuna.Study, url: str, runs: str) -> RunDirectory:
+    """Finds a study's folder: beside its database, below ``runs``, or where it was last run.
+
+    Only a folder that belongs to the study in this very storage is taken. There need not be any on this
+    machine; then it is the one below ``runs``, which is not made.
+    """
+    name, file, below = study.study_name, storage_file(url), RunDirectory.below(runs, study.study_name)
+    candidates = [below]
+    if file is not None:
+        candidates.insert(0, RunDirectory(file.absolute().parent))
+    if (noted := study.user_attrs.get(RUN_DIRECTORY)) is not None:
+        candidates.append(RunDirectory(Path(noted)))
+    return next((each for each in candidates if each.holds(name, url)), below)
 
 
 def stored_definition(storage: BaseStorage, name: str) -> StudyDefinition:
@@ -157,12 +178,13 @@ def stored_search(storage: BaseStorage, name: str, runs: str) -> SearchConfig:
     return validated(SearchConfig, {**json.loads(text), "runs": runs})
 
 
-def open_existing(url: str, name: str) -> OpenStudy:
+def open_existing(url: str, name: str, runs: str = "runs") -> OpenStudy:
     """Opens a study for reading, mending what a dead driver left; a live driver's trials are left alone.
 
     Args:
         url: Storage URL.
         name: Study name.
+        runs: Folder of the studies' folders on this machine.
 
     Raises:
         ConfigError: If there is no such study, naming those that there are.
@@ -170,13 +192,14 @@ def open_existing(url: str, name: str) -> OpenStudy:
     storage = open_found(url, name)
     study = optuna.load_study(storage=storage, study_name=name)
     definition = stored_definition(storage, name)
-    directory = RunDirectory(Path(study.user_attrs[RUN_DIRECTORY]))
+    directory = find_directory(study, url, runs)
     if (shared := shared_study(study, storage)) is not None:
         freed, others = shared.free_orphans(), ", ".join(shared.others())
         return OpenStudy(study, storage, directory, definition, Reconciliation(freed, others or None))
-    host = study.user_attrs.get(HOST)
-    if not directory.path.exists() and host != socket.gethostname():
-        found = Reconciliation(live_driver=f"host {host}" if running(study) else None)
+    if not directory.path.exists():  # it is elsewhere, and so is the lock that would allow to mend
+        host = study.user_attrs.get(HOST)
+        away = host != socket.gethostname() and bool(running(study))
+        found = Reconciliation(live_driver=f"host {host}" if away else None)
         return OpenStudy(study, storage, directory, definition, found)
     live = directory.live_driver()
     if live is not None:

@@ -20,12 +20,13 @@ from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.search_market import market_of
 from hpo.shared_study import shared_study
-from hpo.storages import open_storage
+from hpo.storages import open_storage, storage_file, with_file
 from hpo.studies import (
     OpenStudy,
     create,
     finished,
     fork,
+    note_place,
     open_existing,
     open_found,
     reconcile,
@@ -145,6 +146,8 @@ def resume(
         require_same(search.study, old, StudyDefinition.of(search, space, old.data_hash))
         if finished(study) >= search.trials:
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
+        if shared_study(study, storage) is None:
+            note_place(study, directory)
         place = _require_startable(search, space, training, say)
         data = _fitting_market(search, space, market, say, guarded=False)
         require_same(search.study, old, StudyDefinition.of(search, space, data.data_hash))
@@ -164,7 +167,7 @@ def saved_search(runs: str, study: str, storage: str | None = None) -> SearchCon
     Raises:
         ConfigError: If ``runs/study`` holds no search.
     """
-    directory = RunDirectory((Path(runs) / study).absolute())
+    directory = RunDirectory.below(runs, study)
     if storage is not None and is_postgres(storage) and not directory.search_file.exists():
         return stored_search(open_found(storage, study), study, runs)
     return directory.read_search()
@@ -172,16 +175,16 @@ def saved_search(runs: str, study: str, storage: str | None = None) -> SearchCon
 
 def study_url(runs: str, study: str, storage: str | None = None) -> str:
     """Returns the storage of a study: as given, as its folder says, or the folder's own SQLite file."""
-    directory = RunDirectory((Path(runs) / study).absolute())
     if storage is not None:
         return storage
+    directory = RunDirectory.below(runs, study)
     if directory.search_file.exists():
         return directory.storage_url(directory.read_search())
-    return f"sqlite:///{directory.path / 'study.db'}"
+    return directory.default_url
 
 
 def with_absolute_paths(search: SearchConfig) -> SearchConfig:
-    """Makes ``runs`` and a data file's path absolute: trials run in other folders."""
+    """Makes the paths of ``runs``, a data file and a storage file absolute: trials run in other folders."""
     from trainer.data.sources import is_named
 
     data = search.trainer.data
@@ -191,11 +194,15 @@ def with_absolute_paths(search: SearchConfig) -> SearchConfig:
     trainer = search.trainer.model_copy(update={"data": data})
     runs = str(Path(search.runs).expanduser().absolute())
     require_lasting("runs", runs)
-    return search.model_copy(update={"trainer": trainer, "runs": runs})
+    file = None if search.storage is None else storage_file(search.storage)
+    storage = search.storage
+    if storage is not None and file is not None:
+        storage = with_file(storage, file.absolute())
+    return search.model_copy(update={"trainer": trainer, "runs": runs, "storage": storage})
 
 
 def _open_beside(search: SearchConfig, name: str) -> OpenStudy:
-    return open_existing(study_url(search.runs, name, search.storage), name)
+    return open_existing(study_url(search.runs, name, search.storage), name, search.runs)
 
 
 def _require_startable(

@@ -41,7 +41,7 @@ def open_named(arguments: Namespace) -> OpenStudy:
         ConfigError: If no study is named, or there is none of that name.
     """
     name = study_name(arguments)
-    return open_existing(study_url(arguments.runs, name, arguments.storage), name)
+    return open_existing(study_url(arguments.runs, name, arguments.storage), name, arguments.runs)
 
 
 def read_trial(opened: OpenStudy, number: int | None) -> StoredTrial:

@@ -226,7 +226,7 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
         from hpo.tuner import study_url
 
         url = study_url(arguments.runs, arguments.from_study, arguments.storage)
-        stored = read_trial(open_existing(url, arguments.from_study), arguments.number)
+        stored = read_trial(open_existing(url, arguments.from_study, arguments.runs), arguments.number)
         below = assignments_of(stored.config, f"study {stored.study}, trial {stored.trial.number}")
     return resolve(flags, arguments.config, arguments.profile, below)
 
