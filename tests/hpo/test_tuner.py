@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from ray import cloudpickle
 
 from hpo import attributes
+from hpo.commands.search_flow import next_commands
 from hpo.outcome import Ended
 from hpo.tuner import resume, saved_search, tune
 from trainer.data.market import load_market
@@ -239,3 +240,18 @@ def test_missing_gpus_are_refused_before_anything_is_made(make_search, space, mo
     with pytest.raises(ConfigError, match="0 GPUs visible"):
         tune(make_search(resources={"gpu": 1}), space)
     assert not (tmp_path / "runs").exists()
+
+
+def test_after_a_fork_the_suggested_number_asks_for_the_studys_own_trials_alone(
+    search_with, fakes, make_search, space
+):
+    keys = {"epochs": 1, "stopping": {"pruner": "none"}}
+    search_with("FakeTraining", study="old", trials=3, **keys)
+    market, training = fakes.FakeMarket(), "fake_training:FakeTraining"
+    forked = tune(
+        make_search(study="new", trials=2, **keys), space, fork_from="old", market=market, training=training
+    )
+    assert (forked.complete, forked.copied) == (5, 3)
+    assert re.findall(r"resume new .*--trials (\d+)", next_commands(forked)) == ["4"]
+    resumed = resume(make_search(study="new", trials=4, **keys), market=market, training=training)
+    assert (resumed.complete, resumed.copied) == (7, 3)
