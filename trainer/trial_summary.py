@@ -38,7 +38,7 @@ def summarise_trial(
     seeds = {member.seed: [own for each, own in ordered if each.seed == member.seed] for member in members}
     joined = {seed: np.concatenate([each.returns for each in own]) for seed, own in seeds.items()}
     bars = max(each.size for each in joined.values())
-    intervals = _intervals(list(joined.values()), bars, periods_per_year)
+    intervals = seed_intervals(list(joined.values()), periods_per_year)
     each = intervals.each if intervals is not None else (None,) * len(seeds)
     summaries = tuple(
         _seed_statistics(seed, own, joined[seed], interval, periods_per_year)
@@ -60,8 +60,17 @@ def summarise_trial(
     )
 
 
-def _intervals(joined: Sequence[Returns], bars: int, periods_per_year: float) -> JointIntervals | None:
-    """Bootstraps all seeds at once; the bars after a bankruptcy count 0."""
+def seed_intervals(joined: Sequence[Returns], periods_per_year: float) -> JointIntervals | None:
+    """Intervals of the Sharpe ratios of a trial's seeds and of their mean, by bootstrapping all at once.
+
+    Args:
+        joined: [T] bar returns of every seed, its windows joined; the bars after a bankruptcy count 0.
+        periods_per_year: Bars per year.
+
+    Returns:
+        The intervals, annualised; None for too few bars or where no seed has spread.
+    """
+    bars = max(each.size for each in joined)
     padded = np.stack([np.pad(each, (0, bars - each.size)) for each in joined], axis=1)
     repetitions = min(REPETITIONS, max(FEWEST_REPETITIONS, MOST_DRAWS // bars))
     return joint_sharpe_intervals(padded, periods_per_year, repetitions=repetitions)

@@ -6,46 +6,26 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.trial_matrix import TrialMatrix, trial_matrix
+from hpo.report.winner import Winner, winner_of
 from trainer.evaluation_file import EvaluationRows
 from trainer.reports import WalkForwardScore
 from trainer.statistics.backtest_length import minimum_backtest_length
 from trainer.statistics.backtest_overfitting import Overfitting, backtest_overfitting
-from trainer.statistics.bootstrap import Interval, sharpe_interval
-from trainer.statistics.compounding import total_return
 from trainer.statistics.deflated_sharpe import (
     deflated_sharpe,
     deflation_threshold,
     effective_trials,
     mean_correlation,
 )
-from trainer.statistics.drawdown import max_drawdown
-from trainer.statistics.moments import Moments, moments
+from trainer.statistics.moments import Moments
 from trainer.statistics.probabilistic_sharpe import probabilistic_sharpe
-from trainer.statistics.sharpe import annualised_sharpe
-from trainer.statistics.sharpe_inference import serial_sharpe
 from trainer.statistics.superior_predictive_ability import SuperiorAbility, superior_predictive_ability
 from trainer.statistics.track_record import minimum_track_record
 
 OVERFITTING_BLOCKS = 16
-
-
-@dataclass(frozen=True)
-class Performance:
-    """What a series of bar returns earned; means over seeds for a policy.
-
-    Attributes:
-        sharpe: Annualised; None where not defined.
-        total_return: Compounded, 0.01 = 1 %.
-        drawdown: Deepest drawdown, <= 0.
-    """
-
-    sharpe: float | None
-    total_return: float
-    drawdown: float
 
 
 @dataclass(frozen=True)
@@ -57,11 +37,7 @@ class Findings:
         ratio: Its annualised walk-forward Sharpe ratio, mean over seeds.
         periods_per_year: Bars per year.
         started: N, trials started.
-        policy: What the winner earned out of sample.
-        benchmark: What buy and hold earned on the same bars.
-        shape: Moments of its bar returns, mean over seeds.
-        interval: 95 % bootstrap interval of the annualised ratio, mean over seeds.
-        serial_ratio: Annualised ratio with Lo's eta(q) in place of the square root.
+        winner: What it earned out of sample, and buy and hold beside it.
         probability: Probabilistic Sharpe ratio against 0.
         deflated: Deflated Sharpe ratio at N.
         luck: Annualised Sharpe ratio that the best of N worthless trials would show.
@@ -79,11 +55,7 @@ class Findings:
     ratio: float
     periods_per_year: float
     started: int
-    policy: Performance | None
-    benchmark: Performance | None
-    shape: Moments | None
-    interval: Interval | None
-    serial_ratio: float | None
+    winner: Winner | None
     probability: float | None
     deflated: float | None
     luck: float | None
@@ -111,8 +83,8 @@ def find(study: StudyRecord, best: TrialRecord, rows: EvaluationRows | None) -> 
     bars = _bars_of_a_seed(score)
     year = bars / score.years
     ratio = _mean_ratio(score)
-    seeds = [] if rows is None else _seed_returns(rows)
-    shape = _mean_shape(seeds)
+    winner = winner_of(best.statistics, rows, year)
+    shape = None if winner is None else winner.shape
     matrix = None if rows is None else trial_matrix(study, rows)
     variance = _ratio_variance(study)
     rho = None if matrix is None else mean_correlation(matrix.returns)
@@ -124,11 +96,7 @@ def find(study: StudyRecord, best: TrialRecord, rows: EvaluationRows | None) -> 
         ratio=ratio,
         periods_per_year=year,
         started=study.started,
-        policy=_mean_performance(seeds, year),
-        benchmark=None if rows is None or not seeds else _performance(_first_seed(rows).benchmark, year),
-        shape=shape,
-        interval=_mean_interval(seeds, year),
-        serial_ratio=_serial_ratio(seeds, year),
+        winner=winner,
         probability=None if shape is None else probabilistic_sharpe(per_bar, bars, shape),
         deflated=_deflated(per_bar, bars, shape, variance, study.started),
         luck=_luck(variance, study.started, year),
@@ -161,58 +129,6 @@ def _bars_of_a_seed(score: WalkForwardScore) -> int:
 
 def _mean_ratio(score: WalkForwardScore) -> float:
     return math.fsum(ratio for _, ratio in score.per_seed) / len(score.per_seed)
-
-
-def _first_seed(rows: EvaluationRows) -> EvaluationRows:
-    return rows.select(int(rows.seed.min()))
-
-
-def _seed_returns(rows: EvaluationRows) -> list[npt.NDArray[np.float64]]:
-    return [rows.select(int(seed)).ret for seed in np.unique(rows.seed)]
-
-
-def _performance(returns: npt.NDArray[np.float64], year: float) -> Performance:
-    return Performance(
-        sharpe=annualised_sharpe(returns, year),
-        total_return=total_return(returns),
-        drawdown=max_drawdown(returns),
-    )
-
-
-def _mean_performance(seeds: list[npt.NDArray[np.float64]], year: float) -> Performance | None:
-    each = [_performance(returns, year) for returns in seeds]
-    if not each:
-        return None
-    return Performance(
-        sharpe=float(np.mean([one.sharpe or 0.0 for one in each])),
-        total_return=float(np.mean([one.total_return for one in each])),
-        drawdown=float(np.mean([one.drawdown for one in each])),
-    )
-
-
-def _mean_shape(seeds: list[npt.NDArray[np.float64]]) -> Moments | None:
-    shapes = [shape for shape in map(moments, seeds) if shape is not None]
-    if not shapes:
-        return None
-    return Moments(
-        skewness=float(np.mean([shape.skewness for shape in shapes])),
-        kurtosis=float(np.mean([shape.kurtosis for shape in shapes])),
-    )
-
-
-def _mean_interval(seeds: list[npt.NDArray[np.float64]], year: float) -> Interval | None:
-    each = [one for one in (sharpe_interval(returns, year) for returns in seeds) if one is not None]
-    if not each:
-        return None
-    low = float(np.mean([one.low for one in each]))
-    high = float(np.mean([one.high for one in each]))
-    return Interval(low, high, each[0].level, max(one.block for one in each))
-
-
-def _serial_ratio(seeds: list[npt.NDArray[np.float64]], year: float) -> float | None:
-    """Mean over seeds; None if it is not defined for one of them."""
-    ratios = [ratio for ratio in (serial_sharpe(returns, year) for returns in seeds) if ratio is not None]
-    return float(np.mean(ratios)) if ratios and len(ratios) == len(seeds) else None
 
 
 def _ratio_variance(study: StudyRecord) -> float | None:

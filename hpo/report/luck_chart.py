@@ -50,8 +50,8 @@ def luck_chart(study: StudyRecord, findings: Findings) -> Chart | None:
         yaxis2={"overlaying": "y", "visible": False, "rangemode": "tozero"}, yaxis={"rangemode": "tozero"}
     )
     _mark(chart, findings.luck, "dot", NOISE, "expected best of luck")
-    if findings.benchmark is not None and findings.benchmark.sharpe is not None:
-        _mark(chart, findings.benchmark.sharpe, "dash", MARKET, "buy and hold")
+    if findings.winner is not None and findings.winner.benchmark.sharpe is not None:
+        _mark(chart, findings.winner.benchmark.sharpe, "dash", MARKET, "buy and hold")
     _mark(chart, findings.ratio, "solid", INK, "winner")
     return Chart("luck", "Trials against luck", chart, 340, _note(ratios, findings))
 

@@ -18,6 +18,7 @@ from hpo.study_records import replications as stored_replications
 from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
 from trainer.reports import WalkForwardScore
+from trainer.trial_statistics import TrialStatistics
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class TrialRecord:
         data: What the bars were, key -> value; empty where the study keeps none.
         seconds: Training time of its epochs; None where the study keeps none.
         gpu_seconds: The same times its GPUs.
+        statistics: What a COMPLETE trial did out of sample; None where the study keeps no such record.
     """
 
     number: int
@@ -53,6 +55,7 @@ class TrialRecord:
     data: Mapping[str, Any]
     seconds: float | None = None
     gpu_seconds: float | None = None
+    statistics: TrialStatistics | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ def _read_trial(trial: FrozenTrial) -> TrialRecord:
         data=_mapping(trial.user_attrs.get(attributes.DATA)),
         seconds=trial.user_attrs.get(attributes.SECONDS),
         gpu_seconds=trial.user_attrs.get(attributes.GPU_SECONDS),
+        statistics=_read_statistics(trial),
     )
 
 
@@ -141,6 +145,13 @@ def _read_score(trial: FrozenTrial) -> WalkForwardScore | None:
     except (KeyError, TypeError, ValueError):
         return None  # written by another version; the page says that no details are kept
     return score if score is not None and score.folds else None
+
+
+def _read_statistics(trial: FrozenTrial) -> TrialStatistics | None:
+    try:
+        return attributes.read_trial_statistics(trial)
+    except (KeyError, TypeError):
+        return None  # written by another version, likewise
 
 
 def _mapping(stored: Any) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables of folds, trials and configuration."""
+"""Tables of trials and configuration."""
 
 from __future__ import annotations
 
@@ -7,52 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpo.report.records import StudyRecord, TrialRecord
-from hpo.report.wording import NOT_RECORDED, number, parameter, percent, plain
-from trainer.evaluation_file import EvaluationRows
-from trainer.reports import FoldScore, WalkForwardScore
-from trainer.statistics.compounding import total_return
+from hpo.report.wording import number, parameter, plain
 
 MOST_TRIALS = 1000
-
-
-def fold_table(score: WalkForwardScore, rows: EvaluationRows | None) -> str:
-    """One line per seed and fold of the winner."""
-    header = (
-        "Seed",
-        "Fold",
-        "From",
-        "To",
-        "Bars",
-        "Sharpe (per year)",
-        "Return",
-        "Buy and hold",
-        "Trades",
-        "Turnover (x equity)",
-        "",
-    )
-    return table(header, [_fold_row(fold, rows) for fold in score.folds], "folds")
-
-
-def _fold_row(fold: FoldScore, rows: EvaluationRows | None) -> list[str]:
-    first = last = held = NOT_RECORDED
-    if rows is not None:
-        own = rows.select(fold.seed, fold.fold)
-        if own.time.size:
-            first, last = (str(own.time[at].astype("datetime64[ns]").astype("M8[D]")) for at in (0, -1))
-            held = percent(total_return(own.benchmark))
-    return [
-        str(fold.seed),
-        str(fold.fold),
-        first,
-        last,
-        f"{fold.bars:,}",
-        number(fold.sharpe) if fold.sharpe_defined else "undefined, counts 0",
-        percent(fold.total_return),
-        held,
-        f"{fold.trades:,}",
-        number(fold.turnover, 1),
-        "bankrupt" if fold.bankrupt else "",
-    ]
 
 
 def trial_table(study: StudyRecord, best: TrialRecord | None) -> str:

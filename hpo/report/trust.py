@@ -21,7 +21,10 @@ def trust_table(findings: Findings) -> str:
 
 
 def _of_the_ratio(findings: Findings) -> list[tuple[str, str, str]]:
-    shape = findings.shape
+    winner = findings.winner
+    shape, interval, serial = (
+        (None, None, None) if winner is None else (winner.shape, winner.interval, winner.serial_ratio)
+    )
     moments = NOT_DEFINED if shape is None else f"{number(shape.skewness)} and {number(shape.kurtosis)}"
     return [
         (
@@ -31,12 +34,13 @@ def _of_the_ratio(findings: Findings) -> list[tuple[str, str, str]]:
         ),
         (
             "95 % interval",
-            _interval(findings.interval),
-            "stationary bootstrap, which keeps serial dependence",
+            _interval(interval),
+            "of the mean over seeds: stationary bootstrap, which keeps serial dependence; a sample takes the "
+            "same bars of every seed",
         ),
         (
             "Sharpe with serial correlation",
-            f"{number(findings.serial_ratio)} per year" if findings.serial_ratio is not None else NOT_DEFINED,
+            NOT_DEFINED if serial is None else f"{number(serial)} per year",
             "annualised by Lo's eta(q) instead of the square root of time",
         ),
         ("Skewness and kurtosis", moments, "of bar returns; a normal distribution has 0 and 3"),

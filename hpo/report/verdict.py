@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hpo.report.findings import Findings, Performance
+from hpo.report.findings import Findings
 from hpo.report.looks import fresh_seeds_line, looks_line
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import NOT_DEFINED, number, percent, plain, plural, probability, years
+from trainer.trial_statistics import Earnings
 
 STATES = ("COMPLETE", "PRUNED", "FAIL", "RUNNING", "WAITING")
 CONVINCING = 0.95
@@ -41,10 +42,17 @@ def _headline(study: StudyRecord, best: TrialRecord | None, findings: Findings |
     averaged = "" if seeds == 1 else f", mean over {seeds} seeds"
     lines = (
         f"annualised walk-forward Sharpe ratio of the best trial, <b>number {best.number}</b>{averaged}; "
-        f"\N{PLUS-MINUS SIGN} is one standard error. Net of costs, out of sample, over "
+        f"\N{PLUS-MINUS SIGN} is one standard error{_interval(findings)}. Net of costs, out of sample, over "
         f"<b>{years(findings.score.years)}</b> of data."
     )
     return _big(_with_error(findings), lines + _objective_note(best, findings))
+
+
+def _interval(findings: Findings) -> str:
+    interval = None if findings.winner is None else findings.winner.interval
+    if interval is None:
+        return ""
+    return f", the {percent(interval.level, 0)} interval {number(interval.low)} to {number(interval.high)}"
 
 
 def _no_result(study: StudyRecord) -> str:
@@ -96,8 +104,10 @@ def _deflation(findings: Findings) -> str:
         )
     tried = plural(findings.started, "trial")
     if findings.deflated is None:
-        missing = "its out-of-sample bars are not on record" if findings.shape is None else NOT_DEFINED
-        if findings.shape is not None and findings.luck is None:
+        missing = NOT_DEFINED
+        if findings.winner is None:
+            missing = "what it earned out of sample is not on record"
+        elif findings.luck is None:
             missing = "fewer than two trials keep a score, so their spread is unknown"
         return f"<p>Deflated Sharpe ratio: cannot be told ({missing}); {tried} were started.</p>"
     return (
@@ -118,21 +128,20 @@ def _judgement(deflated: float) -> str:
 
 
 def _comparison(findings: Findings) -> str:
-    if findings.benchmark is None or findings.policy is None:
+    if findings.winner is None:
         return "<p>Buy and hold: the out-of-sample bars of the best trial are not on record.</p>"
-    rows = _performance_row("Best trial, net", findings.policy) + _performance_row(
-        "Buy and hold, same bars", findings.benchmark
-    )
+    rows = _earned_row("Best trial, net", findings.winner.policy)
+    rows += _earned_row("Buy and hold, same bars", findings.winner.benchmark)
     return (
         '<div class="scroll"><table class="compare"><thead><tr><th></th><th>Sharpe (per year)</th>'
         f"<th>Total return</th><th>Deepest drawdown</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _performance_row(name: str, performance: Performance) -> str:
+def _earned_row(name: str, earned: Earnings) -> str:
     return (
-        f"<tr><th>{name}</th><td>{number(performance.sharpe)}</td>"
-        f"<td>{percent(performance.total_return)}</td><td>{percent(performance.drawdown)}</td></tr>"
+        f"<tr><th>{name}</th><td>{number(earned.sharpe)}</td>"
+        f"<td>{percent(earned.total_return)}</td><td>{percent(earned.max_drawdown)}</td></tr>"
     )
 
 

@@ -12,13 +12,14 @@ import optuna
 from hpo.report.cost_chart import cost_chart
 from hpo.report.cost_sweep import USUAL_COSTS, sweep_chart
 from hpo.report.findings import Findings
+from hpo.report.fold_table import fold_table
 from hpo.report.looks import looks
 from hpo.report.next_steps import next_steps
 from hpo.report.page import PageSection, page
 from hpo.report.reading import Reading, read_report
 from hpo.report.records import TrialRecord
 from hpo.report.search_charts import parameter_charts
-from hpo.report.tables import configuration, fold_table, trial_table
+from hpo.report.tables import configuration, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
 from hpo.report.wording import number
@@ -74,7 +75,7 @@ def _winner_sections(reading: Reading) -> list[PageSection]:
     curves = "".join(chart.html for chart in reading.out_of_sample) or NO_BARS
     folds = "<p>The study keeps no scores of the folds.</p>"
     if best.score is not None:
-        folds = fold_table(best.score, reading.rows)
+        folds = fold_table(best.score, best.statistics, reading.rows)
     trust = "" if reading.findings is None or best.degenerate else trust_table(reading.findings)
     luck = "" if reading.luck is None else reading.luck.html
     return [

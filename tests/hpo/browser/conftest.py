@@ -18,6 +18,7 @@ import pytest
 
 from hpo.__main__ import main
 from hpo.attributes import DataRecord, Machine
+from hpo.benchmarks.large_study import trial_record
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
 from hpo.definition import StudyDefinition
@@ -31,6 +32,7 @@ from trainer.config import validated
 from trainer.data.market import load_market
 from trainer.evaluation_file import EvaluationRows, write_evaluation
 from trainer.reports import EpochReport, LearningReport
+from trainer.trial_statistics import STATISTICS_FILE, write_statistics
 from trainer.walk_forward import MemberOutcome, score
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +93,7 @@ def run_trials(ledger, directory):
                 ledger.fail(key, "TD error NaN at step 7, member 0")
                 break
             write_bars(folder, returns, market)
+            write_statistics(folder / STATISTICS_FILE, trial_record(returns, market))
             ledger.record(key, (report,))
 
 

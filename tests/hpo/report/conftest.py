@@ -9,6 +9,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState, create_trial
 
+from hpo.benchmarks.large_study import trial_record
 from hpo.report import write_report
 from trainer.config import TrainerConfig
 from trainer.evaluation_file import EvaluationRows, read_evaluation, write_evaluation
@@ -94,6 +95,8 @@ class Search:
             if record:
                 attributes["score"] = json.loads(json.dumps(asdict(result)))
             value = result.value if state == "COMPLETE" else None
+            if state == "COMPLETE" and record and keep is None:
+                attributes["statistics"] = json.loads(json.dumps(asdict(trial_record(returns, self.market))))
             if state == "COMPLETE" and record:
                 self.write(number, returns, keep or slice(None), shift)
         if reason is not None:

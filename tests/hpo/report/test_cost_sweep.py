@@ -65,7 +65,7 @@ def test_at_the_cost_of_training_the_returns_and_the_score_are_those_of_the_tria
     (point,) = (each for each in cost_sweep(stored, [0.0, 10.0], Terms(2.0), year) if each.trained)
     assert point.cost == 2.0
     per_seed = [ratio for _, ratio in result.score.per_seed]
-    assert point.ratio == pytest.approx(np.mean(per_seed), abs=1e-6)  # the file keeps seven digits of a return
+    assert point.ratio == pytest.approx(np.mean(per_seed), abs=1e-6)  # the file keeps seven digits
 
 
 def test_every_cost_grows_in_the_ratio_of_the_two():

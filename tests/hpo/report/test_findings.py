@@ -1,4 +1,5 @@
 import math
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -6,6 +7,8 @@ import pytest
 from hpo.report.findings import find
 from hpo.report.records import read_study
 from hpo.report.trial_matrix import trial_matrix
+from hpo.report.winner import winner_of
+from trainer.statistics.bootstrap import sharpe_interval
 from trainer.statistics.deflated_sharpe import deflated_sharpe, expected_maximum
 from trainer.statistics.moments import moments
 from trainer.statistics.sharpe import sharpe
@@ -48,13 +51,47 @@ def test_one_score_among_several_trials_leaves_the_deflated_ratio_undefined(sear
     assert findings.luck is None
 
 
-def test_without_its_bars_the_winner_keeps_its_score_and_loses_the_rest(search):
+def test_without_its_bars_the_winner_keeps_what_is_on_its_record(search):
+    for drift in (0.001, 0.0, -0.001):
+        search.add(search.returns(drift, seeds=2))
+    record = read_study(search.study, search.directory)
+    whole, kept = found(search), find(record, record.best, None)
+    assert kept.winner == whole.winner
+    assert (kept.ratio, kept.deflated, kept.luck) == (whole.ratio, whole.deflated, whole.luck)
+    for name in ("overfitting", "over_cash", "effective"):
+        assert getattr(kept, name) is None
+
+
+def test_without_bars_and_record_the_winner_keeps_its_score_alone(search):
     search.add(search.returns(0.001))
     record = read_study(search.study, search.directory)
-    findings = find(record, record.best, None)
+    findings = find(record, replace(record.best, statistics=None), None)
     assert findings.ratio == pytest.approx(record.best.value)
-    for name in ("policy", "benchmark", "shape", "interval", "deflated", "overfitting", "over_cash"):
+    for name in ("winner", "deflated", "probability", "overfitting", "over_cash"):
         assert getattr(findings, name) is None
+
+
+def test_the_interval_is_the_one_of_the_record_and_bars_alone_give_the_same(search):
+    """The joint interval of the mean over seeds, not a mean of the seeds' intervals."""
+    search.add(search.returns(0.001, seeds=3))
+    record = read_study(search.study, search.directory)
+    rows = record.evaluation(0)
+    stored = record.best.statistics.interval
+    assert find(record, record.best, rows).winner.interval == stored
+    bare = find(record, replace(record.best, statistics=None), rows).winner
+    assert bare.interval == stored
+    own = [sharpe_interval(rows.select(seed).ret, 252.0) for seed in range(3)]
+    assert stored.high - stored.low < np.mean([each.high - each.low for each in own])
+
+
+def test_record_and_bars_say_the_same_of_the_winner(search):
+    search.add(search.returns(0.001, seeds=3))
+    record = read_study(search.study, search.directory)
+    own = winner_of(record.best.statistics, None, 252.0)
+    bare = winner_of(None, record.evaluation(0), 252.0)
+    for name in ("policy", "benchmark", "shape"):
+        assert asdict(getattr(own, name)) == pytest.approx(asdict(getattr(bare, name)), rel=1e-12)
+    assert own.serial_ratio == pytest.approx(bare.serial_ratio, rel=1e-12)
 
 
 def test_the_matrix_holds_mean_returns_over_seeds_in_the_winners_order(search):

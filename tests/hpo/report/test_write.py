@@ -154,7 +154,8 @@ def test_a_torn_evaluation_file_costs_only_what_needs_it(search):
     (search.directory / "trials" / "0000" / "evaluation.parquet").write_bytes(b"torn")
     page = search.page()
     assert "number 0" in page.text
-    assert "out-of-sample bars are not on record" in page.text
+    assert "out-of-sample bars of this trial are not on record" in page.text
+    assert percent(np.prod(1 + search.market) - 1) in page.text  # buy and hold stands in the trial's record
 
 
 def test_the_configuration_marks_searched_keys_and_may_be_kept_as_json_text(search):
