@@ -186,10 +186,11 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
         concurrent = concurrency(search, cluster.gpus)
         if concurrent < search.concurrent:
             job.say(f"{concurrent} trial(s) at a time, not {search.concurrent}: {cluster.gpus:g} GPU(s)")
+        stopper = SearchStopper(job, ledger, directory, started)
         tuner = Tuner(
             build_trainable(search, job.market, job.training),
             tune_config=TuneConfig(
-                search_alg=StudySearcher(ledger, search, directory, concurrent),
+                search_alg=StudySearcher(ledger, search, directory, concurrent, stopper.stop_all),
                 scheduler=StudyScheduler(ledger),
                 num_samples=search.trials + search.max_consecutive_bad,
                 reuse_actors=True,
@@ -199,7 +200,7 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
             run_config=RunConfig(
                 name=search.study,
                 storage_path=str(directory.scratch),
-                stop=SearchStopper(job, ledger, directory, started),
+                stop=stopper,
                 checkpoint_config=CheckpointConfig(checkpoint_at_end=False),  # the training writes its own
                 failure_config=FailureConfig(max_failures=search.max_failures),
                 verbose=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ray.tune.search import Searcher
@@ -23,22 +24,30 @@ class StudySearcher(Searcher):
         search: Gives concurrency and resources.
         directory: Trial folders.
         concurrent: Trials at a time, as the machine allows.
+        stopping: Whether the search ends now.
     """
 
     def __init__(
-        self, ledger: StudyLedger, search: SearchConfig, directory: RunDirectory, concurrent: int
+        self,
+        ledger: StudyLedger,
+        search: SearchConfig,
+        directory: RunDirectory,
+        concurrent: int,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
         self._ledger = ledger
         self._search = search
         self._directory = directory
         self._concurrent = concurrent
+        self._stopping = stopping
 
     def suggest(  # type: ignore[override]
         self, trial_id: str
     ) -> dict[str, Any] | str | None:
         """Starts the next trial of the study; ``FINISHED`` when none is left, ``None`` for "not now"."""
-        while not self._ledger.given_up:
+        # Ray asks its stopper between steps only, and in a step without a trial it asks here for ten minutes.
+        while not self._stopping() and not self._ledger.given_up:
             if self._ledger.exhausted:
                 return str(Searcher.FINISHED)
             if self._ledger.live >= self._concurrent:

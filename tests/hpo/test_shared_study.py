@@ -8,21 +8,27 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
 import sqlalchemy
+from fake_training import Silent
 from optuna.trial import TrialState
+from shared_driver import DATA
 
 from hpo import shared_study as module
 from hpo.attributes import DRIVER
 from hpo.definition import StudyDefinition
 from hpo.effective_config import Effective, to_toml
+from hpo.ledger import StudyLedger
+from hpo.outcome import Ended
 from hpo.run_directory import RunDirectory
+from hpo.searcher import StudySearcher
 from hpo.shared_study import SharedStudy, shared_study
 from hpo.storages import open_storage
-from hpo.studies import create, open_existing, running, store_search
+from hpo.studies import create, open_existing, running, store_search, stored_definition
 from hpo.tuner import resume, saved_search, tune
 
 pytestmark = pytest.mark.filterwarnings(
@@ -173,3 +179,34 @@ def test_two_drivers_that_ask_at_once_do_not_both_get_the_last_trial(shared, pos
         second = other.claim(lambda: len(running(other_study)) > 0, other_study.ask)
         assert first.result().number == 0
     assert second is None
+
+
+@pytest.fixture
+def last_trial_elsewhere(shared, postgres, make_search, fakes):
+    """A search of one trial, which another driver runs."""
+    _, study, storage = shared
+    definition = stored_definition(storage, "s")
+    study.set_user_attr("definition", replace(definition, data_hash=fakes.FakeMarket().data_hash).to_json())
+    other = SharedStudy(study, storage)
+    with other.signed_in():
+        other.claim(lambda: False, study.ask)
+        yield make_search(trials=1, storage=postgres, time_budget=1.0, stopping={"pruner": "none"})
+
+
+def test_who_waits_for_others_notices_the_end_of_the_search(last_trial_elsewhere, shared, space):
+    _, study, storage = shared
+    search, directory = last_trial_elsewhere, RunDirectory.of(last_trial_elsewhere)
+    ledger = StudyLedger(
+        study, storage, search, space, DATA, directory, Silent(), SharedStudy(study, storage)
+    )
+    stopping = iter([False, True])
+    searcher = StudySearcher(ledger, search, directory, 1, lambda: next(stopping))
+    assert searcher.suggest("a") is None
+    assert searcher.suggest("a") == "FINISHED"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
+def test_a_driver_whose_share_is_done_ends_with_its_time_budget(cluster, fakes, last_trial_elsewhere):
+    # Without the searcher's question Ray would keep it for ten minutes, longer than any test may take.
+    outcome = resume(last_trial_elsewhere, market=fakes.FakeMarket(), training="fake_training:FakeTraining")
+    assert (outcome.ended, outcome.exit_code, outcome.complete) == (Ended.TIME_BUDGET, 0, 0)
