@@ -32,7 +32,7 @@ from hpo.scheduler import StudyScheduler
 from hpo.searcher import StudySearcher
 from hpo.shared_study import shared_study
 from hpo.standing import BestSoFar, Standing
-from hpo.storages import ALTERNATIVES, sqlite_file
+from hpo.storage_files import ALTERNATIVES, sqlite_file
 from hpo.studies import ended, finished
 from hpo.submission import build_trainable, size_in_bytes
 from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory

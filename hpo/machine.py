@@ -10,12 +10,17 @@ from packaging.version import Version
 
 from trainer.compatibility import MISSING, NOTE, OK, WARN, WRONG, Finding, judge
 
-PACKAGES = ("torch", "ray", "optuna", "optuna-dashboard", "arch", "numpy", "pandas", "pyarrow", "pydantic")
+PACKAGES = (  # all that foxtune declares but packaging, which this module itself is made with
+    *("torch", "ray", "optuna", "optuna-dashboard", "arch", "numpy", "pandas", "pyarrow", "scipy", "plotly"),
+    *("pydantic", "psutil", "rich", "sqlalchemy"),
+)
 ONLY_FOR = {  # what needs a package that a training does without
     "ray": "foxtune tune and resume",
-    "optuna": "searches and their reports",
-    "optuna-dashboard": "foxtune dashboard",
-    "arch": "sp500, nasdaq and foxtune report",
+    "optuna": "every command that makes or reads a study",
+    "optuna-dashboard": "foxtune tune, resume, report and dashboard",
+    "plotly": "foxtune tune, resume and report",
+    "psutil": "foxtune tune and resume",
+    "rich": "foxtune tune and resume",
 }
 LOWEST_PYTHON, FIRST_UNSUPPORTED_PYTHON = (3, 11), (3, 14)
 
@@ -25,10 +30,19 @@ def examine() -> list[Finding]:
     findings = [python_finding(sys.version_info[:3])]
     findings += [package_finding(name, _version(name), _wanted(name)) for name in PACKAGES]
     if _version("torch") is not None:
-        from trainer.cuda_stack import read_stack
-
-        findings += judge(read_stack())
+        findings += cuda_findings()
     return findings
+
+
+def cuda_findings() -> tuple[Finding, ...]:
+    """Judges the CUDA software through torch; a torch that is installed but broken is the one finding."""
+    try:
+        from trainer.cuda_stack import read_stack
+    except (ImportError, OSError) as error:  # OSError: a shared library of torch that cannot be loaded
+        reason = str(error).partition("\n")[0]
+        fix = "pip install --force-reinstall torch, and see python -c 'import torch'"
+        return (Finding("import of torch", reason, WRONG, fix),)
+    return judge(read_stack())
 
 
 def verdict(findings: list[Finding]) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hpo.config import SearchConfig
 from hpo.postgres import has_password
-from hpo.storages import storage_file, with_file
+from hpo.storage_files import storage_file, with_file
 from trainer.config import validated
 from trainer.errors import ConfigError
 

@@ -10,15 +10,14 @@ import optuna
 import sqlalchemy
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from hpo.journal_file import mend_tail
 from hpo.patient_storage import PatientStorage
 from hpo.postgres import connect_arguments, hidden_password, is_postgres, with_driver
+from hpo.storage_files import ALTERNATIVES, JOURNAL, sqlite_file
 from trainer.errors import ConfigError
 
-JOURNAL = "journal:"
 LOCK_WAIT_SECONDS = 60
 NETWORK_FILE_SYSTEMS = {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "glusterfs", "ceph", "afs", "wekafs",
@@ -27,9 +26,6 @@ NETWORK_FILE_SYSTEMS = {
 }  # fmt: skip
 MOUNTS = Path("/proc/self/mounts")
 OCTAL = re.compile(r"\\([0-7]{3})")  # a blank in a mount point is written \040
-ALTERNATIVES = (
-    "give a PostgreSQL URL (postgresql://user@host/database) or a journal file (journal:/path/study.log)"
-)
 
 
 def open_storage(url: str) -> BaseStorage:
@@ -66,35 +62,6 @@ def open_storage(url: str) -> BaseStorage:
             f"cannot open {hidden_password(url)!r} ({_line(error)}); check the address, the rights "
             "and that it is a database",
         ) from None
-
-
-def sqlite_file(url: str) -> Path | None:
-    """Returns the file of an SQLite URL, ``None`` for every other URL."""
-    if url.startswith(JOURNAL):
-        return None
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise ConfigError(
-            "storage", f"must be a URL or journal:FILE, but got {url!r}; {ALTERNATIVES}"
-        ) from None
-    if parsed.get_backend_name() != "sqlite":
-        return None
-    if not parsed.database or parsed.database == ":memory:":
-        raise ConfigError("storage", f"must name a file, but got {url!r}; write sqlite:///study.db")
-    return Path(parsed.database)
-
-
-def storage_file(url: str) -> Path | None:
-    """Returns the file of an SQLite URL or a journal, ``None`` for the URL of a server."""
-    return Path(url.removeprefix(JOURNAL)) if url.startswith(JOURNAL) else sqlite_file(url)
-
-
-def with_file(url: str, file: Path) -> str:
-    """Returns the URL of a storage like ``url`` in another file."""
-    if url.startswith(JOURNAL):
-        return f"{JOURNAL}{file}"
-    return make_url(url).set(database=str(file)).render_as_string(hide_password=False)
 
 
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:

@@ -25,7 +25,8 @@ from hpo.postgres import hidden_password
 from hpo.run_directory import RunDirectory
 from hpo.sampling import allows, distribution
 from hpo.shared_study import shared_study
-from hpo.storages import open_storage, sqlite_file, storage_file
+from hpo.storage_files import sqlite_file, storage_file
+from hpo.storages import open_storage
 from trainer.config import SearchSpace, validated
 from trainer.errors import ConfigError
 

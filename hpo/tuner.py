@@ -20,7 +20,8 @@ from hpo.resources import Gpu, check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.search_market import market_of
 from hpo.shared_study import shared_study
-from hpo.storages import open_storage, storage_file, with_file
+from hpo.storage_files import storage_file, with_file
+from hpo.storages import open_storage
 from hpo.studies import (
     OpenStudy,
     create,

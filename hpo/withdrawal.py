@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpo.attributes import CONFIG, FORKED_FROM
 from hpo.run_directory import RunDirectory
-from hpo.storages import sqlite_file
+from hpo.storage_files import sqlite_file
 
 
 def withdraw(study: optuna.Study, storage: BaseStorage, directory: RunDirectory) -> None:

@@ -12,6 +12,7 @@ import torch
 from trainer.compatibility import CudaStack, breakage, obstacle
 from trainer.config import TrainerConfig
 from trainer.config.sections import TrainingConfig
+from trainer.cuda_driver import driver_devices
 from trainer.errors import ConfigError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -74,7 +75,7 @@ def _require_fused(training: TrainingConfig) -> None:
 
 def _refuse_breakage(training: TrainingConfig) -> None:
     """What is absent lets ``auto`` fall back; a broken installation does not."""
-    if training.device != "cpu" and training.dtype == "float32" and torch.cuda.is_available():
+    if training.device != "cpu" and training.dtype == "float32" and _gpu_is_there():
         broken = breakage(_stack())
         if broken:
             raise ConfigError(
@@ -89,9 +90,12 @@ def _why_not_fused(training: TrainingConfig) -> str:
         return f"training.device = {training.device!r}"
     if training.dtype != "float32":
         return f"training.dtype = {training.dtype!r}"
-    if not torch.cuda.is_available():
-        return _no_gpus()
-    return obstacle(_stack())
+    return obstacle(_stack()) if _gpu_is_there() else _no_gpus()
+
+
+def _gpu_is_there() -> bool:
+    """Torch sees none where it is a CPU build or the driver is too old for it: the stack says that."""
+    return torch.cuda.is_available() or driver_devices() > 0
 
 
 @functools.cache

@@ -38,6 +38,7 @@ class CudaStack:
     Attributes:
         driver: CUDA version that the driver supports.
         gpu: Name of the first visible GPU.
+        devices: How many GPUs the driver shows, whether torch can use them or not.
         visible: ``CUDA_VISIBLE_DEVICES``, None where it is not set.
         architecture: Compute capability of that GPU.
         torch_cuda: CUDA version that torch was built for; None for a CPU build.
@@ -53,6 +54,7 @@ class CudaStack:
 
     driver: Version2 | None = None
     gpu: str | None = None
+    devices: int = 0
     visible: str | None = None
     architecture: Version2 | None = None
     torch_cuda: Version2 | None = None
@@ -124,6 +126,8 @@ def architecture_finding(stack: CudaStack) -> Finding:
     """A GPU can be too old for the kernels, or newer than the compiler."""
     part = "GPU"
     if stack.architecture is None:
+        if stack.devices:
+            return _unusable_gpu(stack)
         if stack.visible is None:
             return Finding(part, "0 GPUs visible", NOTE, CPU_ONLY)
         fix = CPU_ONLY if stack.driver is None else "unset CUDA_VISIBLE_DEVICES, or use --gpus-per-trial 0"
@@ -137,8 +141,17 @@ def architecture_finding(stack: CudaStack) -> Finding:
         )
     if stack.nvrtc_architectures and number > max(stack.nvrtc_architectures):
         newest = f"NVRTC {_text(stack.nvrtc)} compiles up to sm_{max(stack.nvrtc_architectures)}"
-        return Finding(part, found, WRONG, f'{newest}: pip install --upgrade "foxtune[cuda13]"')
+        return Finding(part, found, WRONG, f'{newest}: pip install --upgrade "foxtune[{stack.extra}]"')
     return Finding(part, found, OK)
+
+
+def _unusable_gpu(stack: CudaStack) -> Finding:
+    found = f"{stack.devices} seen by the driver, 0 by torch"
+    if stack.torch_cuda is None:
+        return Finding("GPU", found, NOTE, "needs a CUDA build of torch")
+    if driver_finding(stack).state == WRONG:
+        return Finding("GPU", found, WRONG, "mend the driver first")
+    return Finding("GPU", found, WRONG, 'python -c "import torch; torch.cuda.init()" says why')
 
 
 def torch_finding(stack: CudaStack) -> Finding:
@@ -210,6 +223,11 @@ def cuda_path_findings(stack: CudaStack) -> tuple[Finding, ...]:
 def _absent(part: str, stack: CudaStack) -> Finding:
     fix = f'pip install -e ".[{stack.extra}]" for the GPU' if stack.driver is not None else CPU_ONLY
     return Finding(part, "none", NOTE, fix)
+
+
+def split_version(number: int) -> Version2:
+    """Splits CUDA's own number of a version, 12070, into (12, 7)."""
+    return number // 1000, number % 1000 // 10
 
 
 def _text(version: Version2 | None) -> str:

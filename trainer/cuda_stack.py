@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
 import os
 import re
+import warnings
 from pathlib import Path
 
 import torch
 
-from trainer.compatibility import CudaStack, Version2
+from trainer.compatibility import CudaStack, Version2, split_version
+from trainer.cuda_driver import driver_devices, driver_version
 from trainer.errors import CudaSetupError
 from trainer.kernels.loader import runtime_version
 from trainer.kernels.nvrtc import Nvrtc, open_nvrtc
@@ -25,11 +26,12 @@ def read_stack() -> CudaStack:
     runtime, error = _runtime() if len(cupy) == 1 else (None, "")
     torch_cuda = _version(torch.version.cuda)
     compiler = _compiler(torch_cuda)
-    available = torch.cuda.is_available()
+    available = _torch_sees_a_gpu()
     path = os.environ.get("CUDA_PATH")
     return CudaStack(
         driver=driver_version(),
         gpu=torch.cuda.get_device_name(0) if available else None,
+        devices=driver_devices(),
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         architecture=torch.cuda.get_device_capability(0) if available else None,
         torch_cuda=torch_cuda,
@@ -42,18 +44,6 @@ def read_stack() -> CudaStack:
         cuda_path=path,
         cuda_path_version=header_version(Path(path)) if path else None,
     )
-
-
-def driver_version() -> Version2 | None:
-    """Returns the CUDA version that the installed driver supports; no CUDA context is made."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None  # no driver
-    number = ctypes.c_int()
-    if library.cuDriverGetVersion(ctypes.byref(number)) != 0:
-        return None  # a library without its kernel module
-    return _split(number.value) if number.value else None
 
 
 def installed_cupy() -> tuple[tuple[str, str], ...]:
@@ -73,12 +63,19 @@ def header_version(cuda_path: Path) -> Version2 | None:
     except OSError:
         return None
     match = HEADER_VERSION.search(text)
-    return _split(int(match[1])) if match else None
+    return split_version(int(match[1])) if match else None
+
+
+def _torch_sees_a_gpu() -> bool:
+    with warnings.catch_warnings():
+        # Beside a driver that is too old torch warns at length; the finding says it in one line.
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.cuda.is_available()
 
 
 def _runtime() -> tuple[Version2 | None, str]:
     try:
-        return _split(runtime_version()), ""
+        return split_version(runtime_version()), ""
     except CudaSetupError as error:
         return None, str(error)
 
@@ -93,10 +90,6 @@ def _compiler(torch_cuda: Version2 | None) -> Nvrtc | None:
 def _torch_architectures() -> tuple[int, ...]:
     numbers = (re.fullmatch(r"(?:sm|compute)_(\d+)a?", name) for name in torch.cuda.get_arch_list())
     return tuple(sorted({int(match[1]) for match in numbers if match}))
-
-
-def _split(number: int) -> Version2:
-    return number // 1000, number % 1000 // 10
 
 
 def _version(text: str | None) -> Version2 | None:

@@ -1,5 +1,9 @@
 """What doctor says of versions; every input is made up, so the machine does not matter."""
 
+import importlib.abc
+import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,6 +15,8 @@ from hpo.machine import (
     MISSING,
     NOTE,
     OK,
+    ONLY_FOR,
+    PACKAGES,
     WARN,
     WRONG,
     Finding,
@@ -66,9 +72,11 @@ def test_the_verdict_names_the_first_thing_to_mend():
     ("part", "command"),
     [
         ("ray", "foxtune tune and resume"),
-        ("optuna", "searches and their reports"),
-        ("optuna-dashboard", "foxtune dashboard"),
-        ("arch", "sp500, nasdaq and foxtune report"),
+        ("optuna", "every command that makes or reads a study"),
+        ("optuna-dashboard", "foxtune tune, resume, report and dashboard"),
+        ("plotly", "foxtune tune, resume and report"),
+        ("psutil", "foxtune tune and resume"),
+        ("rich", "foxtune tune and resume"),
     ],
 )
 @pytest.mark.parametrize("state", [MISSING, WRONG])
@@ -81,6 +89,77 @@ def test_a_package_that_training_does_without_stops_only_what_needs_it(part, com
 def test_a_package_that_training_needs_is_named_before_one_that_it_does_without():
     broken = [Finding("ray", "none", MISSING, "install ray"), Finding("torch", "none", MISSING, "get torch")]
     assert verdict(broken) == ("verdict: not usable until torch is mended: get torch", False)
+
+
+WITHOUT = """
+import sys
+for name in sys.argv[2].split():
+    sys.modules[name] = None  # importing it fails
+from hpo.__main__ import main
+sys.exit(main(["train", "--out", sys.argv[1], "--data", "synthetic:known_answer:400:1", *sys.argv[3:]]))
+"""
+SMALL = {
+    "folds": 2, "min_folds": 1, "epochs": 1, "updates": 2, "episodes": 2, "episode_length": 8,
+    "capacity": 64, "batch_size": 8, "trunk_widths": "8", "head_width": 4, "num_atoms": 5,
+    "backend": "reference",
+}  # fmt: skip
+
+
+def train_without(packages, folder):
+    """Runs ``foxtune train`` in a process that cannot import ``packages``."""
+    modules = " ".join(package.replace("-", "_") for package in packages)
+    keys = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, str(folder), modules, *keys],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_training_runs_to_its_end_without_the_packages_that_only_others_need(tmp_path):
+    done = train_without(ONLY_FOR, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "wf_sharpe" in done.stdout
+
+
+@pytest.mark.parametrize("package", ["arch", "scipy", "sqlalchemy"])
+def test_a_training_does_not_end_without_the_packages_that_stop_it(package, tmp_path):
+    done = train_without([package], tmp_path)
+    assert done.returncode == 1
+    assert re.search(rf"(ModuleNotFound|Import)Error: .*\b{package}\b", done.stderr)
+    assert not verdict([Finding(package, "none", MISSING, "pip install it")])[1]
+
+
+@pytest.mark.parametrize("package", ["optuna_dashboard", "plotly"])
+def test_the_end_of_a_search_and_its_report_need_the_dashboards_packages(package):
+    block = f"import sys; sys.modules[{package!r}] = None; from hpo.dashboard.figures import publish; publish"
+    used = f"{block}.__call__" if package == "plotly" else f"{block}(None)"
+    done = subprocess.run([sys.executable, "-c", used], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert re.search(rf"Error: .*\b{package}\b", done.stderr)
+
+
+def test_every_declared_package_is_examined():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {Requirement(text).name for text in project["dependencies"]}
+    assert set(PACKAGES) == declared - {"packaging"}
+    assert set(ONLY_FOR) < set(PACKAGES)
+
+
+@pytest.mark.parametrize("error", [ImportError("libtorch.so: no such file\nmore"), OSError("libcublas.so")])
+def test_a_torch_that_cannot_be_imported_is_a_finding_and_no_traceback(monkeypatch, error):
+    class Broken(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            if name == "trainer.cuda_stack":
+                raise error
+            return
+
+    monkeypatch.delitem(sys.modules, "trainer.cuda_stack", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    found = examine()
+    assert found[-1].part == "import of torch"
+    assert found[-1].found == str(error).partition("\n")[0]
+    text, usable = verdict(found)
+    assert not usable
+    assert "not usable until import of torch is mended: pip install --force-reinstall torch" in text
 
 
 def test_a_machine_without_a_gpu_is_usable():

@@ -5,7 +5,8 @@ import sqlite3
 import pytest
 
 from hpo import storages
-from hpo.storages import file_system, open_storage, sqlite_file
+from hpo.storage_files import sqlite_file
+from hpo.storages import file_system, open_storage
 from trainer.errors import ConfigError
 
 

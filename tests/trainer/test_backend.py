@@ -30,6 +30,7 @@ def resolved(**keys):
 @pytest.fixture
 def without_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(backend, "driver_devices", lambda: 0)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
@@ -132,3 +133,24 @@ def test_auto_refuses_a_broken_installation_instead_of_falling_back(machine):
     )
     assert str(caught.value).endswith("or use --backend reference")
     assert resolved(backend="reference").name == "reference"
+
+
+@pytest.fixture
+def blind(machine, monkeypatch):
+    """A GPU that the driver shows and torch does not see; returns a function that sets the rest."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(backend, "driver_devices", lambda: 1)
+    return lambda **change: machine(replace(WHOLE, gpu=None, architecture=None, devices=1, **change))
+
+
+def test_a_driver_too_old_for_torch_is_refused_and_not_called_a_machine_without_a_gpu(blind):
+    blind(driver=(12, 7))
+    for choice in ("auto", "fused"):
+        with pytest.raises(ConfigError, match=r"NVIDIA driver CUDA 12\.7; update the driver"):
+            resolved(backend=choice)
+    assert resolved(backend="reference").name == "reference"
+
+
+def test_a_cpu_build_of_torch_beside_a_gpu_falls_to_the_cpu_and_says_what_is_missing(blind):
+    blind(torch_cuda=None)
+    assert "CUDA in torch CPU build; for the GPU: pip uninstall -y torch" in resolved().note

@@ -14,6 +14,7 @@ from trainer.compatibility import (
     WRONG,
     CudaStack,
     architecture_finding,
+    breakage,
     cuda_path_findings,
     cupy_finding,
     driver_finding,
@@ -105,6 +106,33 @@ def test_hidden_gpus_name_the_variable_and_its_value():
     found = architecture_finding(replace(HOPPER, architecture=None, gpu=None, visible=""))
     assert found.found == "0 GPUs visible (CUDA_VISIBLE_DEVICES='')"
     assert found.fix.startswith("unset CUDA_VISIBLE_DEVICES")
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "fix"),
+    [
+        ({"driver": (12, 7)}, WRONG, "mend the driver first"),
+        ({"torch_cuda": None}, NOTE, "needs a CUDA build of torch"),
+        ({}, WRONG, "torch.cuda.init()"),
+    ],
+)
+def test_a_gpu_that_only_the_driver_sees_is_not_called_absent(change, state, fix):
+    blind = replace(HOPPER, gpu=None, architecture=None, devices=2, **change)
+    found = architecture_finding(blind)
+    assert (found.found, found.state) == ("2 seen by the driver, 0 by torch", state)
+    assert fix in found.fix
+
+
+def test_the_first_thing_said_of_an_old_driver_is_the_driver():
+    blind = replace(HOPPER, gpu=None, architecture=None, devices=1, driver=(12, 7))
+    assert obstacle(blind).startswith("NVIDIA driver CUDA 12.7; update the driver to one for CUDA 13.0")
+    assert breakage(blind) == obstacle(blind)
+
+
+def test_a_newer_compiler_is_asked_for_within_the_cuda_of_torch():
+    older = replace(HOPPER, torch_cuda=(12, 6), nvrtc=(12, 6), runtime=(12, 6), architecture=(12, 0))
+    found = architecture_finding(replace(older, nvrtc_architectures=(75, 80, 90)))
+    assert found.fix.endswith('pip install --upgrade "foxtune[cuda12]"')
 
 
 def test_a_cpu_build_of_torch_beside_a_driver_is_told_how_to_change():
