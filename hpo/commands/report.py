@@ -22,7 +22,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--costs",
         type=costs_of,
         metavar="BP,BP,...",
-        help="score the winner's stored positions at these costs of a market order, basis points per side",
+        help="score the best trials' stored positions at these costs of a market order, in basis points",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the study's folder")
 
@@ -64,19 +64,20 @@ def costs_of(text: str) -> tuple[float, ...]:
 
 
 def _sweep(reading: Reading, costs: Sequence[float]) -> list[str]:
-    from hpo.report.cost_sweep import break_even, cost_sweep, sweep_lines, terms_of
+    from hpo.report.cost_ranking import cost_ranking, ranking_lines
+    from hpo.report.cost_sweep import break_even, cost_sweep, no_sweep, sweep_lines, terms_of
 
     best, rows, findings = reading.best, reading.rows, reading.findings
     terms = None if best is None or rows is None else terms_of(best.config, rows)
     if best is None or rows is None or findings is None or terms is None:
-        raise ConfigError(
-            "--costs", "needs a COMPLETE trial with its bars, their costs and its configuration on record"
-        )
-    points = cost_sweep(rows, costs, terms, findings.periods_per_year)
-    return [
+        raise ConfigError("--costs", no_sweep(reading.record, best, rows) or "the winner has no scored bars")
+    year = findings.periods_per_year
+    lines = [
         f"trial {best.number} at other costs, its positions unchanged",
-        *sweep_lines(points, break_even(rows, terms)),
+        *sweep_lines(cost_sweep(rows, costs, terms, year), break_even(rows, terms)),
     ]
+    ranking = cost_ranking(reading.record, best, costs, year)
+    return lines if ranking is None else [*lines, *ranking_lines(ranking)]
 
 
 COMMAND = Command("report", "write a study's report", _add_arguments, _run)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hpo.report.charts import INK, MARKET, POLICY, Chart, figure, rounded
-from hpo.report.records import TrialRecord
+from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table
 from hpo.report.wording import number, percent
-from trainer.evaluation_file import EvaluationRows
+from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows
 from trainer.hyperparameters import BASIS_POINT
 from trainer.statistics.compounding import total_return
 from trainer.statistics.sharpe import Returns, annualised_sharpe
@@ -69,6 +69,26 @@ def terms_of(config: Mapping[str, Mapping[str, Any]], rows: EvaluationRows) -> T
         return None
     terms = Terms(sum(float(environment[key]) for key in keys), data.get("returns", "percent") == "percent")
     return terms if terms.relative or terms.cost > 0 else None
+
+
+def no_sweep(study: StudyRecord, best: TrialRecord | None, rows: EvaluationRows | None) -> str | None:
+    """Why the winner's positions cannot be scored at other costs, and what to do; None if they can be."""
+    if best is None:
+        return "no trial is COMPLETE; let one run to its end"
+    if best.score is None or not best.config:
+        return f"trial {best.number} keeps no score or no configuration; search again to have them kept"
+    folder = study.run_directory / "trials" / f"{best.number:04d}"
+    again = f"write it again with foxtune replay {study.name} --number {best.number} --out {folder}"
+    if rows is None:
+        return f"trial {best.number} has no readable {EVALUATION_FILE} in {folder}; {again}"
+    if np.isnan(rows.cost).any():
+        return f"{EVALUATION_FILE} of trial {best.number} is older than its columns of costs; {again}"
+    if terms_of(best.config, rows) is None:
+        return (
+            f"trial {best.number} was trained on contracts (data.returns = difference) without costs, so "
+            "what a contract was worth is not on record; train with a fee to sweep it"
+        )
+    return None
 
 
 def returns_at(rows: EvaluationRows, cost: float, terms: Terms) -> Returns:

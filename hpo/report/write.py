@@ -10,7 +10,8 @@ from typing import Any
 import optuna
 
 from hpo.report.cost_chart import cost_chart
-from hpo.report.cost_sweep import USUAL_COSTS, sweep_chart
+from hpo.report.cost_ranking import cost_ranking, ranking_table
+from hpo.report.cost_sweep import USUAL_COSTS, no_sweep, sweep_chart
 from hpo.report.findings import Findings
 from hpo.report.fold_table import fold_table
 from hpo.report.looks import looks
@@ -22,7 +23,7 @@ from hpo.report.search_charts import parameter_charts
 from hpo.report.tables import configuration, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
-from hpo.report.wording import number
+from hpo.report.wording import number, plain
 from hpo.search_rates import search_rates
 
 NO_BARS = (
@@ -87,10 +88,15 @@ def _winner_sections(reading: Reading) -> list[PageSection]:
 
 
 def _at_other_costs(reading: Reading, costs: Sequence[float]) -> str:
-    if reading.best is None or reading.rows is None or reading.findings is None:
+    best, rows, findings = reading.best, reading.rows, reading.findings
+    if best is None or findings is None:
         return ""
-    chart = sweep_chart(reading.best, reading.rows, costs, reading.findings.periods_per_year)
-    return "" if chart is None else chart.html
+    year = findings.periods_per_year
+    chart = None if rows is None else sweep_chart(best, rows, costs, year)
+    if chart is None:
+        return f"<p>Other costs cannot be told: {plain(no_sweep(reading.record, best, rows))}.</p>"
+    ranking = cost_ranking(reading.record, best, costs, year)
+    return chart.html + ("" if ranking is None else ranking_table(ranking))
 
 
 def _cost(reading: Reading) -> str:
