@@ -47,6 +47,7 @@ FIRST_EPOCH_AT = "first_epoch_at"  # when the first epoch began, by the clock of
 WARM = "warm"  # whether the trial took over buffers and graphs of the one before it
 SECONDS = "seconds"  # training time of all epochs
 DRIVER = "driver"  # the process that runs a trial of a study with several drivers
+FILES = "files"  # {host, folder}: where that driver keeps the study's files, and so the trial's
 GPU_SECONDS = "gpu_seconds"  # SECONDS times the GPUs of a trial
 WARM_STARTED_FROM = "warm_started_from"  # "STUDY:NUMBER" whose parameters a trial tries again
 FORKED_FROM = "forked_from"  # "STUDY:NUMBER" of a copied trial

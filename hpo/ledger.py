@@ -21,6 +21,7 @@ from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
 from hpo.shared_study import SharedStudy
 from hpo.studies import finished, requeue, running
+from hpo.trial_files import write_place
 from hpo.watchdog import has_timed_out, timeout_reason
 from trainer.config import SearchSpace, TrainerConfig
 from trainer.errors import FoxtuneError
@@ -164,6 +165,8 @@ class StudyLedger:
             self.fail(key, str(error))
             return None
         attributes.write_start(trial, config, self._data)
+        if self._shared is not None:
+            write_place(trial, self._directory)
         return Started(trial.number, config, dict(params))
 
     def record(self, key: str, reports: tuple[EpochReport, ...]) -> Decision:

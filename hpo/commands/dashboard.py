@@ -19,11 +19,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.stored_trial import open_named
+    from hpo.trial_files import files_elsewhere
 
     require_free_port(arguments.host, arguments.port)
     opened = open_named(arguments)
     if opened.reconciliation.message is not None:
         print(opened.reconciliation.message)
+    if (left_out := files_elsewhere(opened.study, opened.directory)) is not None:
+        print(left_out)
     if arguments.host not in LOOPBACK:
         print(f"anyone who can reach {arguments.host} can read and change the study: there is no password")
     print(f"http://{arguments.host}:{arguments.port}/dashboard  (ctrl-C stops it)", flush=True)

@@ -32,12 +32,15 @@ def _run(arguments: Namespace, context: Context) -> int:
     from hpo.dashboard.figures import publish_unless_driven
     from hpo.report import read_report, write_page
     from hpo.report.cost_sweep import USUAL_COSTS
+    from hpo.trial_files import files_elsewhere
 
     opened = open_named(arguments)
     if opened.reconciliation.message is not None:
         print(opened.reconciliation.message)
     path = arguments.out or opened.directory.path / REPORT
     reading = read_report(opened.study, opened.directory.path)
+    if (left_out := files_elsewhere(opened.study, opened.directory)) is not None:
+        print(left_out)
     costs = arguments.costs or USUAL_COSTS
     if arguments.costs is not None:
         print("\n".join(_sweep(reading, costs)))

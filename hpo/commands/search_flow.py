@@ -32,6 +32,7 @@ def close_search(
     from hpo.postgres import hidden_password
     from hpo.report import read_report, write_page
     from hpo.studies import open_found
+    from hpo.trial_files import files_elsewhere
 
     study = optuna.load_study(study_name=outcome.study, storage=open_found(outcome.storage, outcome.study))
     trials = study.get_trials(deepcopy=False)
@@ -39,9 +40,12 @@ def close_search(
     print(f"\n{end_lines(outcome, trials)}")
     reading = read_report(study, outcome.directory.path)
     report = write_page(reading, outcome.directory.path / REPORT)
-    left = publish_unless_driven(reading, outcome.directory)
-    if left is not None:
-        print(left)
+    for left in (
+        files_elsewhere(study, outcome.directory),
+        publish_unless_driven(reading, outcome.directory),
+    ):
+        if left is not None:
+            print(left)
     if outcome.best is not None:
         print(f"\n{best_lines(trials[outcome.best.number])}")
     shown = hidden_password(outcome.storage)

@@ -22,6 +22,7 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
     """
     from optuna.trial import TrialState
 
+    from hpo.trial_files import place_elsewhere
     from trainer.policy_file import read_policy
 
     trial = stored.trial
@@ -33,6 +34,13 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
         )
     path = weights_file(opened, trial.number)
     if not path.is_file():
+        place = place_elsewhere(opened.study, trial, opened.directory)
+        if place is not None:
+            raise ConfigError(
+                "--number",
+                f"the weights of trial {trial.number} are not in {path.parent}: its files lie {place}; "
+                f"copy {place.trial(trial.number)} from there, or run the command there",
+            )
         raise ConfigError(
             "--number",
             f"trial {trial.number} has no weights at {path}; train it again with foxtune replay "

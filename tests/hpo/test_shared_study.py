@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +30,7 @@ from hpo.searcher import StudySearcher
 from hpo.shared_study import SharedStudy, shared_study
 from hpo.storages import open_storage
 from hpo.studies import create, open_existing, running, store_search, stored_definition
+from hpo.trial_files import files_elsewhere
 from hpo.tuner import resume, saved_search, tune
 
 pytestmark = pytest.mark.filterwarnings(
@@ -156,6 +158,12 @@ def test_a_search_begun_in_one_folder_is_finished_from_another(
     assert (first.complete, second.complete, second.waiting) == (1, 3, 0)
     assert (tmp_path / "runs" / "s" / "trials" / "0000" / "weights.pt").exists()
     assert (tmp_path / "elsewhere" / "s" / "trials" / "0002" / "weights.pt").exists()
+    study = optuna.load_study(study_name="s", storage=open_storage(postgres))
+    assert [trial.user_attrs["files"]["folder"] for trial in study.get_trials()] == [
+        str(tmp_path / "runs" / "s"), *[str(tmp_path / "elsewhere" / "s")] * 2,
+    ]  # fmt: skip
+    told = files_elsewhere(study, second.directory)
+    assert f"of trial 0 lie on {socket.gethostname()} in {tmp_path}/runs/s; copy" in told
 
 
 def test_two_drivers_that_ask_at_once_do_not_both_get_the_last_trial(shared, postgres):
