@@ -58,7 +58,7 @@ class Plan:
         gpus: GPUs per trial; 0 trains on the CPU.
         trials: Of the search on two GPUs.
         trials_on_one: Of the search on one.
-        processes: Trials of the usual way.
+        processes: Trials of the usual way; 0 leaves it out.
     """
 
     trainer: TrainerConfig
@@ -117,7 +117,7 @@ def run_processes(config: TrainerConfig, count: int, visible: str | None) -> lis
 
 
 def measure(plan: Plan, runs: Path, gpus: Sequence[Gpu], nvml: Nvml | None) -> tuple[SearchFigures, ...]:
-    """Runs everything; returns the columns (two GPUs, one, the usual way).
+    """Runs everything; returns the columns (two GPUs, one and, unless left out, the usual way).
 
     Args:
         plan: How much.
@@ -139,6 +139,8 @@ def measure(plan: Plan, runs: Path, gpus: Sequence[Gpu], nvml: Nvml | None) -> t
             done = run_search(search, visible)
         columns.append(figures_of_search(name, done, memory))
         _say(f"{name}: {columns[-1]}")
+    if not plan.processes:
+        return tuple(columns)
     with MemoryWatch(uuids, nvml) as memory:
         took = run_processes(plan.trainer, plan.processes, first)
     walls, trained = [wall for wall, _ in took], [work for _, work in took]
@@ -148,15 +150,17 @@ def measure(plan: Plan, runs: Path, gpus: Sequence[Gpu], nvml: Nvml | None) -> t
 
 def report(plan: Plan, columns: Sequence[SearchFigures]) -> str:
     """Markdown: the size of a trial, the table, the rates compared."""
-    two, one, usual = columns
     training, folds = plan.trainer.training, plan.trainer.walk_forward.folds
     size = (
         f"Every trial: {folds} folds x {training.seeds} seeds, {training.epochs} epoch(s) of "
         f"{training.updates} gradient steps at batch {plan.trainer.agent.batch_size}, default networks, "
-        f"`{plan.trainer.data.path}`. The usual way is eager PyTorch, a fresh process per trial, one member "
-        "after another; its gap is the start of that process, imports and CUDA included."
+        f"`{plan.trainer.data.path}`."
     )
-    return "\n\n".join((size, table(columns), ratios(two, one, usual)))
+    usual = (
+        " The usual way is eager PyTorch, a fresh process per trial, one member after another; its gap is "
+        "the start of that process, imports and CUDA included."
+    )
+    return "\n\n".join((size + usual * bool(plan.processes), table(columns), ratios(*columns)))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -201,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m hpo.benchmarks.gpu_search", description=main.__doc__)
     parser.add_argument("--trials", type=int, default=40, help="of the search on two GPUs")
     parser.add_argument("--trials-on-one", type=int, default=40, help="of the search on one GPU")
-    parser.add_argument("--processes", type=int, default=6, help="trials of the usual way")
+    parser.add_argument("--processes", type=int, default=6, help="trials of the usual way; 0: none")
     parser.add_argument("--data", default="synthetic:known_answer:2000:1")
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=2)

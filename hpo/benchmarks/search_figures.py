@@ -153,13 +153,18 @@ def table(columns: Sequence[SearchFigures]) -> str:
     return markdown_table(head, [[row, *(c[at] for c in cells)] for at, row in enumerate(ROWS)])
 
 
-def ratios(two: SearchFigures, one: SearchFigures, usual: SearchFigures) -> str:
+def ratios(two: SearchFigures, one: SearchFigures, usual: SearchFigures | None = None) -> str:
     """Compares the rates in a sentence or two."""
     warm = two.hourly_after_first * len(two.devices) / one.hourly_after_first
+    searches = (
+        f"{two.name} / {one.name}: {two.hourly / one.hourly:.2f} in trials an hour, {warm:.2f} with the "
+        "first trials left out."
+    )
+    if usual is None:
+        return searches
     usually, after_first = usual.hourly_per_gpu, usual.hourly_after_first
     return (
-        f"{two.name} / {one.name}: {two.hourly / one.hourly:.2f} in trials an hour, {warm:.2f} with the "
-        f"first trials left out. {one.name} / {usual.name}: {one.hourly_per_gpu / usually:.1f} in trials an "
+        f"{searches} {one.name} / {usual.name}: {one.hourly_per_gpu / usually:.1f} in trials an "
         f"hour and GPU, {one.hourly_after_first / after_first:.1f} with the first left out."
     )
 

@@ -152,6 +152,12 @@ def test_rates_are_compared_as_they_are_and_without_the_first_trials():
     )
 
 
+def test_without_the_usual_way_the_searches_alone_are_compared():
+    assert ratios(*columns()[:2]) == (
+        "two GPUs / one GPU: 1.50 in trials an hour, 2.00 with the first trials left out."
+    )
+
+
 class Readings:
     """Stands for NVML: each question gets the next reading, the last one for ever."""
 
@@ -220,6 +226,11 @@ def test_the_columns_come_from_three_searches_and_the_processes(monkeypatch, tmp
     assert [each.name for each in found] == [TWO, ONE, USUAL]
     assert found[2].memory == ((4, 4, 4), (4, 4, 4))
     assert "3 folds x 1 seeds, 1 epoch(s) of 2 gradient steps at batch 16" in report(plan, found)
+    assert "The usual way is eager PyTorch" in report(plan, found)
+    without = dataclasses.replace(plan, processes=0)
+    found = gpu_search.measure(without, tmp_path, gpus, Readings(4))  # type: ignore[arg-type]
+    assert [each.name for each in found] == [TWO, ONE]
+    assert "sual way" not in report(without, found)
 
 
 def test_fewer_than_two_gpus_are_refused(monkeypatch):
