@@ -38,6 +38,10 @@ QUIET = {
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # the study is the state: Ray's snapshots are never read
 }
 
+# For a searcher Ray's default is 1: each slot's process would start when the one before is up, and a trial
+# that ends meanwhile would send the one that is starting away, because its own is free.
+PENDING_TRIALS = "TUNE_MAX_PENDING_TRIALS_PG"
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -79,6 +83,7 @@ def connected(
         ConfigError: If the cluster at the address cannot be joined.
     """
     _be_quiet(search)
+    os.environ[PENDING_TRIALS] = str(concurrent)
     own = not ray.is_initialized()
     scratch: Path | None = None
     try:

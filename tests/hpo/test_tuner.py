@@ -46,6 +46,12 @@ def search_with(cluster, fakes, make_search, space):
     return run
 
 
+def test_the_processes_of_all_slots_start_side_by_side(search_with):
+    first, *others = trials_of(search_with("FakeTraining", epochs=2, trials=4, concurrent=3))[:3]
+    asked = [trial.datetime_start.timestamp() for trial in others]
+    assert max(asked) < first.user_attrs[attributes.FIRST_EPOCH_AT]
+
+
 def test_a_search_ends_with_every_trial_settled_and_the_best_one_named(search_with, make_search):
     outcome = search_with("FakeTraining", epochs=4, trials=6, concurrent=2)
     trials = trials_of(outcome)
