@@ -20,7 +20,7 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
 
     Args:
         search: Names the data and the folds.
-        say: Is given the guards' warnings.
+        say: Is given the warnings of the file's reader and of the guards.
 
     Raises:
         LeakError: Where a trial could see the future.
@@ -37,7 +37,7 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
             "search reads it; put it there, or submit from a folder that holds it",
         )
     data = market.load_market(search.trainer)
-    for warning in _leak_warnings(data, search):
+    for warning in (*data.bars.findings.warnings, *_leak_warnings(data, search)):
         say(f"warning: {warning}")
     return data
 

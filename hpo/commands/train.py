@@ -80,7 +80,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     if not arguments.resume:
         write_record(directory, effective)
     print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
-    advice = (*configuration_advice(config), *leak_warnings)
+    advice = (*configuration_advice(config), *market.bars.findings.warnings, *leak_warnings)
     print("\n".join([f"run directory {directory}", *advice, header(folds)]), flush=True)
 
     def show(report: EpochReport) -> None:

@@ -16,6 +16,7 @@ from trainer.data.bar_rules import mend
 from trainer.data.bars import Bars, Findings
 from trainer.data.cell_numbers import read_numbers
 from trainer.data.csv_file import read_csv
+from trainer.data.likely_splits import split_warnings
 from trainer.data.local_time import to_utc
 from trainer.data.parquet_file import MAGIC, read_parquet
 from trainer.data.price_adjustment import refuse_splits, use_adjusted
@@ -60,7 +61,7 @@ def load_file(config: DataConfig) -> Bars:
         adjusted=adjusted,
         repairs=repairs,
         notes=(*table.notes, *notes),
-        warnings=utc.warnings,
+        warnings=utc.warnings if config.allow_jumps else (*utc.warnings, *split_warnings(draft)),
     )
     prices = (draft.open, draft.high, draft.low, draft.close)
     return Bars(draft.timestamp, *prices, draft.volume, findings, returns=config.returns)

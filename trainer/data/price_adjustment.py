@@ -70,15 +70,20 @@ def jumps(draft: BarDraft) -> list[Jump]:
         return []
     change = np.diff(np.log(draft.close))
     gap = np.log(draft.open[1:] / draft.close[:-1])
-    steps = np.diff(draft.timestamp)
-    usual = steps <= LONG_STEP * np.median(steps)
-    rows = np.flatnonzero(usual & (np.abs(change) > np.log(4 / 3) - HALF_TOLERANCE))
+    rows = np.flatnonzero(usual_steps(draft) & (np.abs(change) > np.log(4 / 3) - HALF_TOLERANCE))
     found = []
     for row in rows:
         likeness = _likeness(float(change[row]), float(gap[row]))
         if likeness and _stands_out(change, int(row)):
             found.append(Jump(int(row) + 1, float(np.exp(change[row])), likeness))
     return found
+
+
+def usual_steps(draft: BarDraft) -> NDArray[np.bool_]:
+    """Which of the N - 1 steps between bars are no long pause; after one a price may really be elsewhere."""
+    steps = np.diff(draft.timestamp)
+    usual: NDArray[np.bool_] = steps <= LONG_STEP * np.median(steps)
+    return usual
 
 
 def _likeness(change: float, gap: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.data.bars import GAP_STEPS, OPEN_IS_CLOSE, Bars
+from trainer.data.bars import GAP_STEPS, Bars
 from trainer.data.market_data import MarketData
 from trainer.data.timestamps import written
 from trainer.folds import Split
@@ -13,7 +13,11 @@ LABEL_WIDTH = 18
 
 
 def describe(market: MarketData, split: Split | None = None) -> str:
-    """Returns one line per finding; folds too, where ``split`` is given. Warnings stand at the end."""
+    """Returns one line per finding; folds too, where ``split`` is given. Warnings stand at the end.
+
+    How many opens repeat the close before is said where no ``split`` is given: beside one, the leak guard of
+    fills says it.
+    """
     bars, findings = market.bars, market.bars.findings
     lines = [
         _line("market", market.name),
@@ -32,13 +36,14 @@ def describe(market: MarketData, split: Split | None = None) -> str:
         ),
         _line("returns", bars.returns),
         _line("repairs", _repairs(bars)),
-        _line("open = last close", f"{100 * bars.open_equals_last_close:.1f} % of bars"),
         _line("default fill", market.default_fill),
         _line("features", f"{len(market.feature_names)}"),
         _line("data hash", market.data_hash),
     ]
     lines += [_line("note", note) for note in findings.notes]
-    if split is not None:
+    if split is None:
+        lines.append(_line("open = last close", f"{100 * bars.open_equals_last_close:.1f} % of bars"))
+    else:
         lines += _folds(split, bars)
     return "\n".join(lines + [_line("warning", warning) for warning in _warnings(market)])
 
@@ -77,18 +82,6 @@ def _folds(split: Split, bars: Bars) -> list[str]:
 
 def _warnings(market: MarketData) -> list[str]:
     warnings = list(market.bars.findings.warnings)
-    share = market.bars.open_equals_last_close
-    if share > OPEN_IS_CLOSE:
-        warnings.append(
-            f"{100 * share:.1f} % of opens equal the last close (over {100 * OPEN_IS_CLOSE:.0f} %): a "
-            f"fill at such an open is a price already seen; {_fill_fix(market)}"
-        )
     if not np.any(market.bars.volume):
         warnings.append("volume is 0 throughout: the volume features say nothing")
     return warnings
-
-
-def _fill_fix(market: MarketData) -> str:
-    if market.default_fill == "next_close":
-        return "leave environment.fill at next_close, the default here"
-    return 'set environment.fill = "next_close"'

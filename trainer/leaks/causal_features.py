@@ -12,6 +12,7 @@ from trainer.config import TrainerConfig
 from trainer.data.bars import Bars
 from trainer.data.features import FEATURE_NAMES, build_features
 from trainer.data.market_data import MarketData
+from trainer.data.synthetic import is_synthetic
 from trainer.folds import Split
 from trainer.leaks.guard import Judgement, Verdict
 
@@ -27,25 +28,38 @@ def causal_features(
     """Builds the features of the first k bars alone and compares them with those in use, bit for bit.
 
     k is drawn from the data hash, so that the same data meet the same cuts. Columns that a source brings
-    with it cannot be built again; ``foreseeing_column`` looks at those.
+    with it cannot be built again, which is a warning; ``foreseeing_column`` looks at those.
     """
-    if market.feature_names != FEATURE_NAMES:
-        return Verdict(GUARD, Judgement.CLEAN, "the columns come with the data and are not built from bars")
+    places = [place for place, name in enumerate(market.feature_names) if name in FEATURE_NAMES]
+    names = [market.feature_names[place] for place in places]
+    in_use, rebuilt = market.features[:, places], [FEATURE_NAMES.index(name) for name in names]
     rows = len(market.bars)
     draws = np.random.default_rng(int(market.data_hash[:16], 16))
     cuts = [int(cut) for cut in draws.integers(1, rows, size=CUTS)]
     for cut in cuts:
-        again = build(market.bars.head(cut))
-        differs = np.flatnonzero((again != market.features[:cut]).any(axis=0))
+        again = build(market.bars.head(cut))[:, rebuilt]
+        differs = np.flatnonzero((again != in_use[:cut]).any(axis=0))
         if differs.size:
-            name = market.feature_names[int(differs[0])]
+            name = names[int(differs[0])]
             return Verdict(
                 GUARD,
                 Judgement.LEAK,
                 f"features of a bar must not change with later bars, but {name!r} does when the history is "
                 f"cut at row {cut}; make the feature causal",
             )
-    return Verdict(GUARD, Judgement.CLEAN, f"unchanged when the history is cut at rows {_listed(cuts)}")
+    unchanged = f"unchanged when the history is cut at rows {_listed(cuts)}"
+    brought = [name for name in market.feature_names if name not in FEATURE_NAMES]
+    if not brought:
+        return Verdict(GUARD, Judgement.CLEAN, unchanged)
+    if is_synthetic(market.name):
+        return Verdict(GUARD, Judgement.CLEAN, "the columns of a synthetic market foretell by design")
+    return Verdict(
+        GUARD,
+        Judgement.WARNING,
+        f"column(s) {', '.join(map(repr, brought))} come with the data and cannot be built again, so that no "
+        "check but the one of foreseeing columns can tell whether they look ahead; see that each value was "
+        f"known at its bar's close ({len(names)} columns built here: {unchanged if names else 'none'})",
+    )
 
 
 def _listed(cuts: list[int]) -> str:

@@ -25,7 +25,13 @@ def same_bar_fill(market: MarketData, split: Split, config: TrainerConfig) -> Ve
         return Verdict(
             GUARD,
             Judgement.WARNING,
-            f"market orders fill at the next open, but {100 * share:.1f}% of the opens equal the close that "
-            'was decided on; set environment.fill = "next_close"',
+            f"market orders fill at the next open, but {100 * share:.1f} % of the opens (over "
+            f"{100 * OPEN_IS_CLOSE:.0f} %) equal the close that was decided on, a price already seen; "
+            'set environment.fill = "next_close"',
         )
-    return Verdict(GUARD, Judgement.CLEAN, f"market orders fill at the {fill.replace('_', ' ')}")
+    where = fill.replace("_", " ")
+    return Verdict(
+        GUARD,
+        Judgement.CLEAN,
+        f"market orders fill at the {where}; {100 * share:.1f} % of the opens equal the close before",
+    )

@@ -67,6 +67,42 @@ def test_check_describes_a_file_that_is_too_short_to_train_on(run):
     assert "folds: none, walk_forward.folds: 5 folds need" in out
 
 
+def test_check_says_once_that_opens_repeat_the_close(run):
+    draws = np.random.default_rng(0)
+    close = 100.0 * np.cumprod(1.0 + 0.01 * draws.standard_normal(500))
+    bars = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=500, freq="D")})
+    bars["open"], bars["close"] = np.append(100.0, close[:-1]), close
+    bars["high"], bars["low"] = bars[["open", "close"]].max(axis=1), bars[["open", "close"]].min(axis=1)
+    bars.to_csv("chained.csv", index=False)
+    code, out, _ = run("check", "chained.csv")
+    assert code == 0
+    assert out.count("100.0 %") == 1
+    assert "same-bar fill      warning: market orders fill at the next open, but 100.0 % of the opens" in out
+
+
+def test_check_and_train_warn_of_a_split_no_larger_than_a_real_move(run):
+    draws = np.random.default_rng(0)
+    close = (
+        100.0 * np.cumprod(1.0 + 0.01 * draws.standard_normal(500)) * np.where(np.arange(500) < 250, 1, 0.8)
+    )
+    opened = np.append(100.0, close[:-1]) * np.where(np.arange(500) == 250, 0.8, 1.001)
+    bars = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=500, freq="D"), "open": opened})
+    bars["close"] = close
+    bars["high"] = bars[["open", "close"]].max(axis=1) * 1.002
+    bars["low"] = bars[["open", "close"]].min(axis=1) * 0.998
+    bars.to_csv("split.csv", index=False)
+    code, out, _ = run("check", "split.csv")
+    assert code == 0
+    assert out.count("close to 4/5") == 1
+    assert "\nwarning            line 252, column close: " in out
+    keys = [
+        word for key in ("updates=2", "epochs=1", "episodes=2", "batch_size=8") for word in ("--set", key)
+    ]
+    code, out, _ = run("train", "--data", "split.csv", "--out", "here", "--backend", "reference", *keys)
+    assert code == 0
+    assert out.count("close to 4/5") == 1
+
+
 def foreseeing_file(path: Path) -> None:
     """A year and more of bars whose volume is a function of the next day's return."""
     draws = np.random.default_rng(0)

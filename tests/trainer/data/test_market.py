@@ -72,12 +72,11 @@ def test_check_prints_what_was_understood(csv):
     assert "365.24" in text
 
 
-def test_check_warns_of_opens_that_are_the_last_close():
-    text = describe(load("sp500"))
-    assert "39.8 % of bars" in text
-    assert "warning" in text
-    assert "next_close" in text.splitlines()[-1]
-    assert "warning" not in describe(load("nasdaq"))
+def test_the_share_of_opens_that_repeat_a_close_is_told_where_no_guard_tells_it():
+    market = load("sp500")
+    assert "39.8 % of bars" in describe(market)
+    assert "39.8" not in describe(market, split(len(market.bars), TrainerConfig().walk_forward))
+    assert "warning" not in describe(market)
 
 
 def test_check_prints_folds_and_unused_rows():
@@ -96,18 +95,6 @@ def test_importing_the_data_package_loads_no_reader():
     code += "print([m for m in ('pandas', 'pyarrow', 'arch', 'scipy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("path", "fix"),
-    [
-        ("sp500", "leave environment.fill at next_close, the default here"),
-        ("synthetic:no_signal:50", 'set environment.fill = "next_close"'),
-    ],
-)
-def test_a_warning_of_opens_already_seen_proposes_what_changes_something(path, fix):
-    market = load_market(TrainerConfig().with_overrides({"data.path": path}))
-    assert any(line.startswith("warning") and line.endswith(fix) for line in describe(market).splitlines())
 
 
 @pytest.mark.parametrize("path", ["sp500", "nasdaq", "synthetic:known_answer:600"])

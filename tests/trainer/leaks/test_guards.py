@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from trainer.config import TrainerConfig
 from trainer.data.features import build_features
@@ -18,6 +19,7 @@ from trainer.leaks.guard import Judgement
 from trainer.leaks.guards import GUARDS, require_no_leak, verdicts
 from trainer.leaks.same_bar_fill import same_bar_fill
 from trainer.leaks.scaler_window import scaler_window
+from trainer.market_tables import MarketTables
 
 CONFIG = TrainerConfig().with_overrides({"data.path": "sp500"})
 
@@ -80,16 +82,73 @@ def test_a_feature_shifted_by_one_bar_is_caught(market, folds):
     assert causal_features(leaky, folds, CONFIG).judgement is Judgement.LEAK  # nor are these the usual ones
 
 
-def test_a_scaler_of_all_rows_is_caught_and_one_row_beyond_the_window_too(market, folds):
-    def of_everything(features, start, stop):
-        return fit_scaler(features, 0, len(features))
+def test_the_columns_built_here_are_looked_at_beside_one_that_the_data_bring(market, folds):
+    noise = np.random.default_rng(4).standard_normal(len(market.bars))
+    verdict = causal_features(with_column(market, noise), folds, CONFIG)
+    assert verdict.judgement is Judgement.WARNING
+    assert "column(s) 'sentiment' come with the data" in verdict.message
+    assert "48 columns built here: unchanged when the history is cut" in verdict.message
+    leaky = dataclasses.replace(market, features=np.roll(market.features, -1, axis=0))
+    planted = causal_features(with_column(leaky, noise), folds, CONFIG)
+    assert planted.judgement is Judgement.LEAK
+    assert "'return_1'" in planted.message
 
-    def one_too_many(features, start, stop):
-        return fit_scaler(features, start, stop + 1)
 
-    assert scaler_window(market, folds, CONFIG).judgement is Judgement.CLEAN
-    assert scaler_window(market, folds, CONFIG, of_everything).judgement is Judgement.LEAK
-    assert scaler_window(market, folds, CONFIG, one_too_many).judgement is Judgement.LEAK
+def test_columns_in_another_order_are_compared_by_name(market, folds):
+    turned = dataclasses.replace(
+        market, features=market.features[:, ::-1], feature_names=market.feature_names[::-1]
+    )
+    assert causal_features(turned, folds, CONFIG).judgement is Judgement.CLEAN
+
+
+def test_columns_of_the_data_alone_are_said_to_be_beyond_this_check(market, folds):
+    noise = np.random.default_rng(5).standard_normal((len(market.bars), 1)).astype(np.float32)
+    own = dataclasses.replace(market, features=noise, feature_names=("news",))
+    verdict = causal_features(own, folds, CONFIG)
+    assert verdict.judgement is Judgement.WARNING
+    assert "'news'" in verdict.message
+    assert "0 columns built here: none" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda features, start, stop: fit_scaler(features, 0, len(features)),
+        lambda features, start, stop: fit_scaler(features, start, stop + 1),
+        lambda features, start, stop: fit_scaler(features, max(start - 1, 0), stop),
+    ],
+    ids=["all rows", "one row later", "one row earlier"],
+)
+def test_a_scaler_that_the_training_fits_outside_its_window_is_caught(market, folds, monkeypatch, fit):
+    later = dataclasses.replace(
+        folds, folds=tuple(dataclasses.replace(f, train_start=9) for f in folds.folds)
+    )
+    assert scaler_window(market, later, CONFIG).judgement is Judgement.CLEAN
+    monkeypatch.setattr("trainer.market_tables.fit_scaler", fit)
+    verdict = scaler_window(market, later, CONFIG)
+    assert verdict.judgement is Judgement.LEAK
+    assert "a scaler must be fitted" in verdict.message
+
+
+def test_a_deviation_that_the_training_fits_outside_its_window_is_caught(market, folds, monkeypatch):
+    build = MarketTables.build
+
+    def of_all_rows(*arguments):
+        tables = build(*arguments)
+        everything = torch.std(tables.exact_bars.moves[:, 3], correction=0)
+        return dataclasses.replace(tables, exact_sigma=everything.expand(tables.members))
+
+    monkeypatch.setattr(MarketTables, "build", of_all_rows)
+    verdict = scaler_window(market, folds, CONFIG)
+    assert verdict.judgement is Judgement.LEAK
+    assert "a deviation of returns must be fitted" in verdict.message
+
+
+def test_folds_that_a_training_refuses_are_said_to_be_so(market, folds):
+    short = CONFIG.with_overrides({"episode_length": 3000, "episodes": 4})
+    verdict = scaler_window(market, folds, short)
+    assert verdict.judgement is Judgement.WARNING
+    assert "environment.episode_length" in verdict.message
 
 
 @pytest.mark.parametrize(
@@ -170,7 +229,11 @@ def test_opens_that_repeat_the_close_are_no_price_to_fill_at(market, folds):
     verdict = same_bar_fill(repeated, folds, at_open)
     assert verdict.judgement is Judgement.WARNING
     assert 'environment.fill = "next_close"' in verdict.message
-    assert same_bar_fill(repeated, folds, at_close).judgement is Judgement.CLEAN
+    clean = same_bar_fill(repeated, folds, at_close)
+    assert clean.judgement is Judgement.CLEAN
+    assert (
+        clean.message == "market orders fill at the next close; 100.0 % of the opens equal the close before"
+    )
     assert require_no_leak(repeated, folds, at_open) == (f"same-bar fill: {verdict.message}",)
 
 
