@@ -7,7 +7,7 @@ from html import unescape
 
 import plotly.graph_objects as go
 
-from hpo.dashboard.notes import table, with_section
+from hpo.dashboard.notes import table, write_section
 from hpo.report.charts import Chart
 from hpo.report.reading import Reading
 from hpo.report.verdict import verdict
@@ -50,12 +50,12 @@ def publish(reading: Reading) -> None:
     Args:
         reading: The study, read and judged.
     """
-    from optuna_dashboard import get_note, save_note, save_plotly_graph_object
+    from optuna_dashboard import save_plotly_graph_object
 
     for chart in reading.charts:
         save_plotly_graph_object(reading.study, titled(chart), graph_object_id=chart.identity)
     text = as_markdown(verdict(reading.record, reading.best, reading.findings))
-    save_note(reading.study, with_section(get_note(reading.study), VERDICT, text))
+    write_section(reading.study, VERDICT, text)
 
 
 def titled(chart: Chart) -> go.Figure:

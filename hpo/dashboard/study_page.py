@@ -9,7 +9,7 @@ from optuna.exceptions import ExperimentalWarning
 
 from hpo.attributes import DataRecord
 from hpo.config import SearchConfig
-from hpo.dashboard.notes import literal, table, with_section
+from hpo.dashboard.notes import literal, table, write_section
 from trainer.config import SearchSpace
 from trainer.data.market import MarketData
 from trainer.errors import ConfigError
@@ -27,18 +27,13 @@ def describe_study(study: optuna.Study, search: SearchConfig, space: SearchSpace
         space: What is searched.
         market: The bars.
     """
-    from optuna_dashboard import get_note, save_note
-
     metric: list[str] = [search.trainer.metrics.objective]
     if study.metric_names != metric:
         with warnings.catch_warnings():
             # Experimental since Optuna 3.2; without it every axis of the dashboard reads "Objective Value".
             warnings.simplefilter("ignore", ExperimentalWarning)
             study.set_metric_names(metric)
-    note = get_note(study)
-    changed = with_section(note, SEARCH, search_section(search, space, market))
-    if changed != note:
-        save_note(study, changed)
+    write_section(study, SEARCH, search_section(search, space, market))
 
 
 def search_section(search: SearchConfig, space: SearchSpace, market: MarketData) -> str:

@@ -12,7 +12,7 @@ from hpo import attributes
 from hpo.dashboard.artifact_files import attach, open_store
 from hpo.dashboard.equity_picture import equity_picture
 from hpo.dashboard.log_tail import last_lines, log_tail
-from hpo.dashboard.notes import literal, table, with_section
+from hpo.dashboard.notes import literal, table, write_section
 from hpo.run_directory import LOG, RunDirectory
 from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
@@ -48,8 +48,6 @@ class TrialPages:
             value: Its objective if it will be COMPLETE.
             reason: Why it failed.
         """
-        from optuna_dashboard import get_note, save_note
-
         rows = self._rows(trial.number) if state == TrialState.COMPLETE else None
         log = log_tail(self._directory.trial(trial.number) / LOG)
         score = attributes.read_score(trial)
@@ -69,7 +67,7 @@ class TrialPages:
             )
             if part
         )
-        save_note(trial, with_section(get_note(trial), f"Trial {trial.number}", body))
+        write_section(trial, f"Trial {trial.number}", body)
 
     def _rows(self, number: int) -> EvaluationRows | None:
         """The bars, if the trial wrote them where this process can read them."""

@@ -1,5 +1,51 @@
+import subprocess
+import sys
+
+import optuna
+import pytest
+from optuna_dashboard import get_note, save_note
+
 from hpo.dashboard.figures import as_markdown
-from hpo.dashboard.notes import literal, table, with_section
+from hpo.dashboard.notes import literal, table, with_section, write_section
+
+
+@pytest.fixture(params=["study", "trial"])
+def subject(request):
+    study = optuna.create_study()
+    others = study.ask(), study.ask()
+    for other in others:
+        save_note(other, "another trial's")
+    return study if request.param == "study" else study.ask()
+
+
+def versions(study):
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    return sorted(value for name, value in attributes.items() if name.endswith("note_ver"))
+
+
+def test_the_dashboard_reads_what_is_written_however_long(subject):
+    for body in ("short", "long " * 2000, "words " * 500, "x" * 2000, "short again"):
+        write_section(subject, "Own", body)
+        assert get_note(subject) == f"## Own\n\n{body.strip()}\n"
+
+
+def test_what_people_write_in_the_dashboard_stays_and_its_version_is_counted_on(subject):
+    save_note(subject, "my own words " * 400)
+    write_section(subject, "Own", "body")
+    assert get_note(subject) == f"{('my own words ' * 400).rstrip()}\n\n## Own\n\nbody\n"
+    study = subject if isinstance(subject, optuna.Study) else subject.study
+    assert versions(study) == [1, 1, 2]
+    write_section(subject, "Own", "body")
+    assert versions(study) == [1, 1, 2]
+
+
+def test_the_pages_of_a_search_need_no_import_of_the_dashboard():
+    code = (
+        "import optuna, sys, hpo.driver; from hpo.dashboard.notes import write_section; "
+        "write_section(optuna.create_study().ask(), 'Own', 'body'); "
+        "sys.exit('optuna_dashboard' in sys.modules or 'sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
 
 
 def test_a_section_is_appended_and_later_replaced_while_the_rest_stays():
