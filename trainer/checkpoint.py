@@ -1,4 +1,4 @@
-"""Checkpoints: written in the background, whole or not at all, at most one in a given time."""
+"""Checkpoints: written in the background, whole or not at all; read only by the training that they are of."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trainer.config import TrainerConfig
 from trainer.errors import CheckpointError
 
 FORMAT = 1
+# Keys that a training may go on with other values of.
+MAY_DIFFER = {
+    "training.epochs",
+    "training.checkpoint_seconds",
+    "training.check_finite",
+    "training.cuda_graph",
+    "training.steps_per_replay",
+    "data.path",
+}
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -56,6 +66,34 @@ def read_checkpoint(path: Path, remedy: str = "start anew with --out NEW") -> di
     if found != FORMAT:
         raise CheckpointError(f"{path} has checkpoint format {found}, this version reads {FORMAT}; {remedy}")
     return state
+
+
+def require_same_training(path: Path, state: dict[str, Any], config: TrainerConfig, data_hash: str) -> None:
+    """Refuses a checkpoint of other data, or of a configuration that would change the numbers.
+
+    Args:
+        path: Where the checkpoint lies, for the error.
+        state: As read from it; ``config`` and ``data_hash`` are looked at.
+        config: The effective configuration.
+        data_hash: Of the bars that are given.
+
+    Raises:
+        CheckpointError: With every key that differs.
+    """
+    if state["data_hash"] != data_hash:
+        raise CheckpointError(
+            f"{path} was made from data with hash {state['data_hash'][:12]}, but the data given has "
+            f"{data_hash[:12]}; give the same data or start anew with --out NEW"
+        )
+    # Rebuilt, so that a key that is younger than the checkpoint has its default.
+    earlier = TrainerConfig.build(state["config"])
+    old, new = _flat(earlier), _flat(config)
+    differing = sorted(key for key in new if key not in MAY_DIFFER and old[key] != new[key])
+    if differing:
+        table = ", ".join(f"{key} {old[key]!r} -> {new[key]!r}" for key in differing)
+        raise CheckpointError(
+            f"{path} belongs to another configuration ({table}); undo that or start anew with --out NEW"
+        )
 
 
 class CheckpointWriter:
@@ -124,3 +162,8 @@ def _copied(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_copied(item) for item in value]
     return value
+
+
+def _flat(config: TrainerConfig) -> dict[str, Any]:
+    values: dict[str, dict[str, Any]] = config.model_dump(mode="json")
+    return {f"{section}.{key}": value for section, keys in values.items() for key, value in keys.items()}

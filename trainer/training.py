@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.backend import Backend, resolve_backend
-from trainer.checkpoint import CheckpointWriter, read_checkpoint, write_checkpoint
+from trainer.checkpoint import CheckpointWriter, read_checkpoint, require_same_training, write_checkpoint
 from trainer.config import TrainerConfig
 from trainer.data.features import FEATURE_VERSION
 from trainer.data.market import MarketData
-from trainer.errors import CheckpointError
 from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
 from trainer.folds import Split, require_min_folds, split
@@ -32,14 +31,6 @@ from trainer.warm_learner import LearnerCache
 
 CHECKPOINT = "checkpoint.pt"
 WEIGHTS = "weights.pt"
-MAY_DIFFER = {
-    "training.epochs",
-    "training.checkpoint_seconds",
-    "training.check_finite",
-    "training.cuda_graph",
-    "training.steps_per_replay",
-    "data.path",
-}
 
 
 @dataclass(frozen=True)
@@ -240,7 +231,7 @@ class Training:
     def _restore(self) -> None:
         path = self._writer.path
         state = read_checkpoint(path)
-        check_same(path, state, self.config, self.market)
+        require_same_training(path, state, self.config, self.market.data_hash)
         self.learner.load_state_dict(state["learner"])
         self.reports = [EpochReport.from_dict(report) for report in state["reports"]]
 
@@ -279,25 +270,3 @@ def run_training(
         return result
     finally:
         training.close()
-
-
-def check_same(path: Path, state: dict[str, Any], config: TrainerConfig, market: MarketData) -> None:
-    """Refuses a checkpoint of other data or of a configuration that would change the numbers."""
-    if state["data_hash"] != market.data_hash:
-        raise CheckpointError(
-            f"{path} was made from data with hash {state['data_hash'][:12]}, but the data given has "
-            f"{market.data_hash[:12]}; give the same data or start anew with --out NEW"
-        )
-    # Rebuilt, so that a key that is younger than the checkpoint has its default.
-    earlier = TrainerConfig.build(state["config"])
-    old, new = _flat(earlier.model_dump(mode="json")), _flat(config.model_dump(mode="json"))
-    differing = sorted(key for key in new if key not in MAY_DIFFER and old.get(key) != new[key])
-    if differing:
-        table = ", ".join(f"{key} {old.get(key)!r} -> {new[key]!r}" for key in differing)
-        raise CheckpointError(
-            f"{path} belongs to another configuration ({table}); undo that or start anew with --out NEW"
-        )
-
-
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    return {f"{section}.{key}": value for section, keys in values.items() for key, value in keys.items()}
