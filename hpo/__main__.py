@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
+SIGNALLED = 128  # plus the signal's number, as shells say it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"foxtune: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
-    except (KeyboardInterrupt, ImportError) as error:
+    except (KeyboardInterrupt, ImportError, SystemError) as error:
         if debug or not _is_interrupt(error):
             raise
         print("foxtune: interrupted", file=sys.stderr)
@@ -64,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def program() -> NoReturn:
     """Runs the command line as the whole process."""
     code = main()
-    if code == EXIT_INTERRUPTED:
-        # Where ctrl-C met an extension that was just evaluating Python (importing torch does), CPython would
-        # end with the signal and not with this code, though the interrupt was caught.
+    if code > SIGNALLED:
+        # Where a signal met an extension that was just evaluating Python (importing torch does), CPython
+        # would end with SIGINT and not with this code, though the interrupt was caught.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -74,7 +75,8 @@ def program() -> NoReturn:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    # An extension module that ctrl-C stops while it is being imported reports an ImportError.
+    # An extension module that ctrl-C stops while it is being imported reports an ImportError, and one that
+    # does not pass the interrupt on makes Python report a SystemError.
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -29,7 +32,9 @@ class Interruption:
         self.signal: int | None = None
         self.loss: str | None = None
         self._waiting = False
+        self._deferring = False
         self._closed = False
+        self._process = os.getpid()
         self._thread = threading.get_ident()
         self._previous: dict[signal.Signals, signal.Handlers | object] = {}
 
@@ -64,8 +69,19 @@ class Interruption:
                 signal.signal(each, self._on_signal)
             signal.signal(signal.SIGALRM, self._on_alarm)
 
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """What the block writes belongs together: a signal that comes meanwhile leaves at its end."""
+        self._deferring = True
+        try:
+            yield
+        finally:
+            self._deferring = False
+        self._leave_if_requested()
+
     def wait_for_trials(self) -> None:
         """From now on the first signal only sets :attr:`requested`; before, it leaves at once."""
+        self._leave_if_requested()  # a library may have swallowed what the handler raised in it
         self._waiting = True
 
     def limit(self, seconds: float) -> None:
@@ -85,8 +101,14 @@ class Interruption:
         if self._previous:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def _leave_if_requested(self) -> None:
+        if self.requested:
+            raise SearchStopped
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._closed:
+        if os.getpid() != self._process:  # forked, and about to become one of Ray's processes
+            return
+        if self._closed or self._deferring:
             self.signal = self.signal or number
             return
         again = self.requested

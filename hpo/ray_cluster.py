@@ -14,11 +14,12 @@ from pathlib import Path
 
 import psutil
 import ray
-from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hpo.cluster_address import SCRATCH
 from hpo.config import SearchConfig
+from hpo.full_disk import full_disk
+from hpo.ray_start import join_error, start_error
 from hpo.resources import Gpu
 from trainer.errors import ConfigError
 
@@ -30,6 +31,7 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_BACKEND_LOG_LEVEL": "error",  # Ray's core warns on this process's stderr, past every logger
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
@@ -82,6 +84,7 @@ def connected(
         address: Of the cluster to join, as ``hpo.cluster_address.running_cluster`` found it.
 
     Raises:
+        RayStartError: If no cluster can be started here.
         ConfigError: If the cluster at the address cannot be joined.
     """
     _be_quiet(search)
@@ -162,27 +165,28 @@ def remove_stale_scratch(folder: str) -> None:
 def _start(
     search: SearchConfig, gpus: tuple[Gpu, ...], concurrent: int, market_bytes: int, scratch: Path
 ) -> None:
-    ray.init(
-        address="local",
-        num_cpus=concurrent * search.resources.cpu,
-        num_gpus=len(gpus),
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.CRITICAL,
-        object_store_memory=OBJECT_STORE_MIB * MIB + 2 * market_bytes,
-        _temp_dir=str(scratch),
-    )
+    try:
+        ray.init(
+            address="local",
+            num_cpus=concurrent * search.resources.cpu,
+            num_gpus=len(gpus),
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            object_store_memory=OBJECT_STORE_MIB * MIB + 2 * market_bytes,
+            _temp_dir=str(scratch),
+        )
+    except Exception as error:  # Ray raises plain Exceptions too
+        if full_disk(error) is not None:
+            raise
+        raise start_error(error) from error
 
 
 def _join(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(
-            "ray.address",
-            f"cannot join the Ray cluster at {address!r} ({reason}); unset it to start one here",
-        ) from None
+    except Exception as error:  # likewise
+        raise join_error(error, address) from error
 
 
 def _ask_every_node(

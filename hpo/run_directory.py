@@ -16,7 +16,7 @@ from hpo.config import SearchConfig
 from hpo.postgres import has_password
 from hpo.storage_files import storage_file, with_file
 from trainer.config import validated
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, FoxtuneError
 
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.txt"
@@ -177,7 +177,7 @@ class RunDirectory:
             os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             try:
                 yield
-            except ConfigError:
+            except FoxtuneError:
                 self._discard_untouched()
                 raise
         finally:

@@ -38,7 +38,7 @@ from hpo.studies import (
 from hpo.warm_start import enqueue_best
 from hpo.withdrawal import withdraw
 from trainer.config import SearchSpace
-from trainer.errors import ConfigError
+from trainer.errors import FoxtuneError
 
 if TYPE_CHECKING:
     from hpo.progress import Display
@@ -94,18 +94,19 @@ def tune(
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)
-        study = create(storage, search.study, definition, directory)
-        if source is not None:
-            say(fork(source, study, definition).message)
-        if earlier is not None:
-            count = min(search.warm_start_trials, search.trials)
-            say(enqueue_best(earlier.study, study, space, count))
-        if shared_study(study, storage) is not None:
-            store_search(study, search)
-        directory.write_search(search)
+        with interruption.deferred():  # a part of this could neither be resumed nor be started again
+            study = create(storage, search.study, definition, directory)
+            if source is not None:
+                say(fork(source, study, definition).message)
+            if earlier is not None:
+                count = min(search.warm_start_trials, search.trials)
+                say(enqueue_best(earlier.study, study, space, count))
+            if shared_study(study, storage) is not None:
+                store_search(study, search)
+            directory.write_search(search)
         try:
             return _drive(search, space, study, storage, data, training, place, say, interruption, display)
-        except ConfigError:
+        except FoxtuneError:
             withdraw(study, storage, directory)
             raise
 

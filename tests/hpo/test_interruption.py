@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -149,6 +150,38 @@ def test_a_signal_before_any_trial_runs_leaves_at_once():
     with Interruption() as interruption, pytest.raises(SearchStopped):
         os.kill(os.getpid(), signal.SIGTERM)
     assert interruption.exit_code == 143
+
+
+def test_a_signal_while_things_are_written_that_belong_together_leaves_after_them():
+    written = []
+
+    def write(interruption):
+        with interruption.deferred():
+            os.kill(os.getpid(), signal.SIGINT)
+            written.append("study and configuration")
+
+    with Interruption() as interruption, pytest.raises(SearchStopped):
+        write(interruption)
+    assert written
+    assert interruption.exit_code == 130
+
+
+def test_a_signal_that_a_library_swallowed_leaves_before_the_first_trial():
+    with Interruption() as interruption:
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(SearchStopped):
+            interruption.wait_for_trials()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_says_nothing_of_a_signal():
+    with Interruption():
+        child = os.fork()
+        if child == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_the_handlers_that_were_there_before_come_back():

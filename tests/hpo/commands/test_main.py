@@ -80,12 +80,13 @@ def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "foxtune: interrupted\n"
 
 
-def test_an_interrupt_while_an_extension_is_imported_ends_in_the_same_way(monkeypatch, capsys):
+@pytest.mark.parametrize("kind", [ImportError, SystemError])
+def test_an_interrupt_while_an_extension_is_imported_ends_in_the_same_way(monkeypatch, capsys, kind):
     def interrupted(arguments, context):
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt as error:
-            raise ImportError("initialization failed") from error
+            raise kind("initialization failed") from error
 
     monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 130
@@ -117,18 +118,19 @@ import hpo.__main__ as entry
 def main():
     print("told", end="")
     ctypes.pythonapi.PyRun_SimpleString(b"raise KeyboardInterrupt")  # as an extension that is interrupted
-    return 130
+    return int(sys.argv[1])
 
 entry.main = main
 entry.program()
 """
 
 
-def test_an_interrupt_ends_with_its_code_wherever_it_came(tmp_path):
+@pytest.mark.parametrize("code", [130, 143])
+def test_a_signal_ends_with_its_code_wherever_it_came(tmp_path, code):
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    command = [sys.executable, "-m", "interrupted"]
+    command = [sys.executable, "-m", "interrupted", str(code)]
     environment = {**os.environ, "PYTHONPATH": str(Path(hpo.__main__.__file__).parents[1])}
     ended = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert (ended.returncode, ended.stdout) == (130, "told")
+    assert (ended.returncode, ended.stdout) == (code, "told")
