@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from trainer.data.bars import Floats, Nanoseconds, Returns
 from trainer.data.raw_table import places
 
-PRICES = ("open", "high", "low", "close")
-
 
 @dataclass(frozen=True)
 class BarDraft:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from trainer.statistics.deflated_sharpe import expected_maximum
 
 
@@ -18,7 +16,7 @@ def minimum_backtest_length(trials: float, annual_ratio: float = 1.0) -> float:
         annual_ratio: SR_a > 0, the annualised ratio that luck should not reach.
 
     Returns:
-        Years; 0 for N = 1. Never above `backtest_length_bound`.
+        Years; 0 for N = 1. Never above the closed bound 2 ln N / SR_a^2.
 
     Raises:
         ValueError: For ``annual_ratio <= 0`` or ``trials < 1``.
@@ -27,16 +25,6 @@ def minimum_backtest_length(trials: float, annual_ratio: float = 1.0) -> float:
         Bailey, Borwein, Lopez de Prado and Zhu (2014), Pseudo-mathematics and financial charlatanism,
         Notices of the AMS 61(5), theorem 2.
     """
-    _check_ratio(annual_ratio)
-    return (expected_maximum(trials) / annual_ratio) ** 2
-
-
-def backtest_length_bound(trials: float, annual_ratio: float = 1.0) -> float:
-    """The closed upper bound 2 ln N / SR_a^2 years of `minimum_backtest_length`."""
-    _check_ratio(annual_ratio)
-    return 2.0 * math.log(trials) / annual_ratio**2
-
-
-def _check_ratio(annual_ratio: float) -> None:
     if not annual_ratio > 0:
         raise ValueError(f"`annual_ratio > 0` must hold, but got ({annual_ratio=})")
+    return (expected_maximum(trials) / annual_ratio) ** 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread, sharpe
+from trainer.statistics.sharpe import RELATIVE_SPREAD, Returns, checked_returns, has_spread
 
 MINIMUM_OBSERVATIONS = 16
 
@@ -72,51 +72,6 @@ def resampled_counts(size: int, block: int, repetitions: int, seed: int) -> npt.
     return counts
 
 
-def sharpe_interval(
-    returns: npt.ArrayLike,
-    periods_per_year: float,
-    *,
-    level: float = 0.95,
-    repetitions: int = 1000,
-    seed: int = 0,
-) -> Interval | None:
-    """Percentile interval of the annualised Sharpe ratio.
-
-    Args:
-        returns: [T] simple returns.
-        periods_per_year: Observations per year.
-        level: Coverage in (0, 1).
-        repetitions: Bootstrap samples.
-        seed: Of the resampling; the same seed gives the same interval.
-
-    Returns:
-        The interval in annualised units, or None for fewer than 16 returns or returns without spread.
-        A bootstrap sample without spread counts 0, like an undefined fold.
-
-    Raises:
-        ValueError: For a level outside (0, 1).
-
-    References:
-        Politis and Romano (1994), The stationary bootstrap, JASA 89(428).
-    """
-    from arch.bootstrap import StationaryBootstrap
-
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"`0 < level < 1` must hold, but got ({level=})")
-    values = checked_returns(returns)
-    if values.size < MINIMUM_OBSERVATIONS or not has_spread(values):
-        return None
-    block = block_length(values)
-
-    def statistic(sample: Returns) -> npt.NDArray[np.float64]:
-        return np.array([sharpe(sample) or 0.0])
-
-    resampling = StationaryBootstrap(block, values, seed=np.random.default_rng(seed))
-    ends = resampling.conf_int(statistic, reps=repetitions, method="percentile", size=level)
-    low, high = (float(end) * math.sqrt(periods_per_year) for end in ends[:, 0])
-    return Interval(low=low, high=high, level=level, block=block)
-
-
 @dataclass(frozen=True)
 class JointIntervals:
     """Intervals of several series over the same bars.
@@ -141,18 +96,24 @@ def joint_sharpe_intervals(
     """Percentile intervals of the annualised Sharpe ratios of several policies on the same bars.
 
     Every sample takes the same bars of all of them, because what they share (the market) does not average
-    out over them. The mean block length is the largest of the series' own. One series gives the numbers of
-    `sharpe_interval`.
+    out over them. The mean block length is the largest of the series' own. A sample without spread counts 0,
+    like an undefined fold.
 
     Args:
         returns: [T, S] simple returns.
         periods_per_year: Observations per year.
         level: Coverage in (0, 1).
         repetitions: Bootstrap samples R.
-        seed: Of the resampling.
+        seed: Of the resampling; the same seed gives the same intervals.
 
     Returns:
-        The intervals, or None for T < 16 or where no series has spread.
+        The intervals in annualised units, or None for T < 16 or where no series has spread.
+
+    Raises:
+        ValueError: For a level outside (0, 1).
+
+    References:
+        Politis and Romano (1994), The stationary bootstrap, JASA 89(428).
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"`0 < level < 1` must hold, but got ({level=})")

@@ -8,7 +8,7 @@ from hpo.report.findings import find
 from hpo.report.records import read_study
 from hpo.report.trial_matrix import trial_matrix
 from hpo.report.winner import winner_of
-from trainer.statistics.bootstrap import sharpe_interval
+from trainer.statistics.bootstrap import joint_sharpe_intervals
 from trainer.statistics.deflated_sharpe import deflated_sharpe, expected_maximum
 from trainer.statistics.moments import moments
 from trainer.statistics.sharpe import sharpe
@@ -80,7 +80,7 @@ def test_the_interval_is_the_one_of_the_record_and_bars_alone_give_the_same(sear
     assert find(record, record.best, rows).winner.interval == stored
     bare = find(record, replace(record.best, statistics=None), rows).winner
     assert bare.interval == stored
-    own = [sharpe_interval(rows.select(seed).ret, 252.0) for seed in range(3)]
+    own = [joint_sharpe_intervals(rows.select(seed).ret[:, None], 252.0).mean for seed in range(3)]
     assert stored.high - stored.low < np.mean([each.high - each.low for each in own])
 
 

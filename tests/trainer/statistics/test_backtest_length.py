@@ -1,8 +1,10 @@
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.statistics.backtest_length import backtest_length_bound, minimum_backtest_length
+from trainer.statistics.backtest_length import minimum_backtest_length
 
 
 def test_forty_five_trials_need_five_years_to_keep_luck_below_a_ratio_of_one():
@@ -18,7 +20,7 @@ def test_ten_trials_by_hand():
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 100_000), st.floats(0.1, 5.0))
 def test_the_length_never_exceeds_its_closed_bound(trials, ratio):
-    assert minimum_backtest_length(trials, ratio) <= backtest_length_bound(trials, ratio)
+    assert minimum_backtest_length(trials, ratio) <= 2 * math.log(trials) / ratio**2
 
 
 def test_a_target_ratio_of_zero_is_refused():

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import purgedcv
 import pytest
-from arch.bootstrap import SPA
+from arch.bootstrap import SPA, StationaryBootstrap
 from skfolio import measures
 
 from trainer.config import TrainerConfig
 from trainer.folds import split
 from trainer.statistics.backtest_length import minimum_backtest_length
 from trainer.statistics.backtest_overfitting import backtest_overfitting
+from trainer.statistics.bootstrap import block_length, joint_sharpe_intervals
 from trainer.statistics.compounding import total_return
 from trainer.statistics.deflated_sharpe import deflated_sharpe, expected_maximum
 from trainer.statistics.drawdown import drawdowns, max_drawdown
@@ -140,6 +141,19 @@ def test_the_superior_ability_is_archs_on_policies_of_equal_deviation():
     assert ours.lower == float(theirs.pvalues["lower"])
     assert ours.consistent == float(theirs.pvalues["consistent"])
     assert ours.upper == float(theirs.pvalues["upper"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_of_the_ratio_is_archs(seed):
+    returns = skewed_returns(seed)
+    ours = joint_sharpe_intervals(returns[:, None], PERIODS, repetitions=300, seed=seed).mean
+    draws = StationaryBootstrap(block_length(returns), returns, seed=np.random.default_rng(seed))
+
+    def ratio(sample: np.ndarray) -> np.ndarray:
+        return np.array([annualised_sharpe(sample, PERIODS)])
+
+    ends = draws.conf_int(ratio, reps=300, method="percentile", size=0.95)
+    assert (ours.low, ours.high) == pytest.approx(tuple(ends[:, 0]), abs=1e-9)
 
 
 def test_the_corrected_moments_are_pandas():
