@@ -7,24 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hpo.report.tables import named_cells
 from hpo.report.wording import number, percent, plural
 from trainer.evaluation_file import EvaluationRows
 from trainer.reports import FoldScore, WalkForwardScore
 from trainer.trial_statistics import Conduct, Earnings, FoldStatistics, TrialStatistics
 
-COLUMNS = (
-    "Sharpe (per year)",
-    "Return",
-    "Deepest drawdown",
-    "Trades",
-    "Turnover (x equity)",
-    "Exposure",
-    "Hit rate",
-    "Costs (per year)",
-)
+COLUMNS = ("Sharpe", "Return", "Drawdown", "Trades", "Turnover", "Exposure", "Hit rate", "Costs")
 NOTE = (
-    "<p>Exposure: mean size of the position, long or short. Hit rate: share of the bars with a position that "
-    "gained. Costs: what trading took of the equity. A Sharpe ratio that is not defined counts 0.</p>"
+    "<p>Sharpe: ratio per year; \N{EN DASH}: not defined, counts 0. Drawdown: the deepest. Turnover: times "
+    "the equity. Exposure: mean size of the position, long or short. Hit rate: share of the bars with a "
+    "position that gained. Costs: share of the equity that trading took per year. Flat: cash.</p>"
 )
 SCORE_ALONE = "<p>More than this is not on record: the trial left no statistics of its folds.</p>"
 
@@ -51,7 +44,7 @@ def fold_table(
             body += _lines([each for each in statistics.folds if each.fold == fold])
     head = "".join(f"<th>{column}</th>" for column in ("", *COLUMNS))
     return (
-        f'<div class="scroll"><table class="folds"><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table class="cards folds"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{SCORE_ALONE if statistics is None else NOTE}"
     )
 
@@ -76,7 +69,7 @@ def _name(each: FoldStatistics, whole: FoldStatistics) -> str:
 
 
 def _earned(earned: Earnings) -> list[str]:
-    return [number(earned.sharpe), percent(earned.total_return), percent(earned.max_drawdown)]
+    return [_ratio(earned.sharpe), percent(earned.total_return), percent(earned.max_drawdown)]
 
 
 def _conduct(conduct: Conduct) -> list[str]:
@@ -91,16 +84,16 @@ def _conduct(conduct: Conduct) -> list[str]:
 
 def _of_the_score(fold: FoldScore) -> list[str]:
     ratio = fold.sharpe if fold.sharpe_defined else None
-    return [number(ratio), percent(fold.total_return), "", f"{fold.trades:,}", number(fold.turnover, 1)]
+    return [_ratio(ratio), percent(fold.total_return), "", f"{fold.trades:,}", number(fold.turnover, 1)]
+
+
+def _ratio(value: float | None) -> str:
+    return number(value, missing="\N{EN DASH}")
 
 
 def _line(name: str, cells: Sequence[str], kind: str = "seed") -> str:
     padded = [*cells, *[""] * (len(COLUMNS) - len(cells))]
-    values = "".join(
-        f'<td data-name="{column}">{cell}</td>' if cell else "<td></td>"
-        for column, cell in zip(COLUMNS, padded, strict=True)
-    )
-    return f'<tr class="{kind}"><th>{name}</th>{values}</tr>'
+    return f'<tr class="{kind}"><th>{name}</th>{named_cells(COLUMNS, padded)}</tr>'
 
 
 def _window(rows: EvaluationRows | None, fold: int) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpo.report.records import StudyRecord
-from hpo.report.wording import NOT_RECORDED, number, plain, plural
+from hpo.report.tables import card_table
+from hpo.report.wording import NOT_RECORDED, moment, number, plain, plural
 from hpo.study_records import HoldoutUse, Replication
 
 FIRST = "first look, at untouched bars"
@@ -58,9 +59,15 @@ def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
     if not uses:
         return "<p>The hold-out is untouched: no trial has traded it.</p>"
     rows = [
-        f"<tr><td>{index}</td><td>{plain(use.date)}</td><td>{use.number}</td><td>{use.trials:,}</td>"
-        f"<td>{_ratio(use)}</td><td>{number(use.buy_and_hold, missing=NOT_RECORDED)}</td>"
-        f"<td>{FIRST if index == 1 else LATER}</td></tr>"
+        [
+            str(index),
+            moment(use.date),
+            str(use.number),
+            f"{use.trials:,}",
+            _ratio(use),
+            number(use.buy_and_hold, missing=NOT_RECORDED),
+            FIRST if index == 1 else LATER,
+        ]
         for index, use in enumerate(uses, 1)
     ]
     warning = ""
@@ -69,8 +76,8 @@ def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
             f"<p><b>The hold-out has been looked at {plural(len(uses), 'time')}.</b> Whatever was chosen "
             "after the first look was chosen with knowledge of these bars.</p>"
         )
-    header = ("Look", "Date (UTC)", "Trial", "Trials then", "Sharpe (per year)", "Buy and hold", "")
-    return f"{warning}<h3>Looks at the hold-out</h3>{_table(header, rows)}"
+    header = ("Look", "Date (UTC)", "Trial", "Trials then", "Sharpe (per year)", "Buy and hold", "Bars")
+    return f"{warning}<h3>Looks at the hold-out</h3>{card_table(header, rows)}"
 
 
 def _ratio(use: HoldoutUse) -> str:
@@ -94,12 +101,16 @@ def _replication_table(found: Sequence[Replication]) -> str:
     if not found:
         return ""
     rows = [
-        f"<tr><td>{plain(each.date)}</td><td>{each.number}</td>"
-        f"<td>{each.first_seed} to {each.first_seed + each.seeds - 1}</td><td>{_spread(each)}</td></tr>"
+        [
+            moment(each.date),
+            str(each.number),
+            f"{each.first_seed} to {each.first_seed + each.seeds - 1}",
+            _spread(each),
+        ]
         for each in found
     ]
     header = ("Date (UTC)", "Trial", "Fresh seeds", "Sharpe (per year)")
-    return f"<h3>Trained again on fresh seeds</h3>{_table(header, rows)}"
+    return f"<h3>Trained again on fresh seeds</h3>{card_table(header, rows)}"
 
 
 def _spread(each: Replication) -> str:
@@ -112,11 +123,3 @@ def _spread(each: Replication) -> str:
     spread = number(float(np.std(each.sharpe, ddof=1)))
     lowest, highest = number(min(each.sharpe)), number(max(each.sharpe))
     return f"mean {mean}, standard deviation over seeds {spread}, from {lowest} to {highest}"
-
-
-def _table(header: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f"<th>{cell}</th>" for cell in header)
-    return (
-        f'<div class="scroll"><table class="compare"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )

@@ -63,6 +63,21 @@ def _shown(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
+def named_cells(names: Sequence[str], cells: Sequence[str]) -> str:
+    """Cells of a row that carry their column's name for where the header is not shown; empty ones do not."""
+    return "".join(
+        f'<td data-name="{name}">{cell}</td>' if cell else "<td></td>"
+        for name, cell in zip(names, cells, strict=True)
+    )
+
+
+def card_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose rows a narrow window shows as cards; cells are HTML already, header texts are plain."""
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{named_cells(header, row)}</tr>" for row in rows)
+    return f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
 def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], kind: str, marked: set[int] | None = None
 ) -> str:

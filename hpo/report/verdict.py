@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from hpo.report.facts import facts
 from hpo.report.findings import Findings
 from hpo.report.looks import fresh_seeds_line, looks_line
 from hpo.report.records import StudyRecord, TrialRecord
-from hpo.report.wording import NOT_DEFINED, number, percent, plain, plural, probability, years
+from hpo.report.wording import NOT_DEFINED, number, percent, plain, plural, probability
 from trainer.trial_statistics import Earnings
 
 STATES = ("COMPLETE", "PRUNED", "FAIL", "RUNNING", "WAITING")
@@ -40,19 +41,11 @@ def _headline(study: StudyRecord, best: TrialRecord | None, findings: Findings |
         )
     seeds = len(findings.score.per_seed)
     averaged = "" if seeds == 1 else f", mean over {seeds} seeds"
-    lines = (
-        f"annualised walk-forward Sharpe ratio of the best trial, <b>number {best.number}</b>{averaged}; "
-        f"\N{PLUS-MINUS SIGN} is one standard error{_interval(findings)}. Net of costs, out of sample, over "
-        f"<b>{years(findings.score.years)}</b> of data."
+    return (
+        f"{facts(findings, best.number)}<p>Best trial: <b>number {best.number}</b>. Walk-forward Sharpe ratio"
+        f"{averaged}, net of costs; \N{PLUS-MINUS SIGN} is one standard error."
+        f"{_objective_note(best, findings)}</p>"
     )
-    return _big(_with_error(findings), lines + _objective_note(best, findings))
-
-
-def _interval(findings: Findings) -> str:
-    interval = None if findings.winner is None else findings.winner.interval
-    if interval is None:
-        return ""
-    return f", the {percent(interval.level, 0)} interval {number(interval.low)} to {number(interval.high)}"
 
 
 def _no_result(study: StudyRecord) -> str:
@@ -66,11 +59,6 @@ def _no_result(study: StudyRecord) -> str:
     if all(trial.state == "FAIL" for trial in study.trials):
         return _big("Every trial failed", f"There is no score to report.{why}")
     return _big("No result yet", f"No trial has run to its end.{why}")
-
-
-def _with_error(findings: Findings) -> str:
-    error = number(findings.score.standard_error)
-    return f"{number(findings.ratio)} <small>\N{PLUS-MINUS SIGN} {error}</small>"
 
 
 def _objective_note(best: TrialRecord, findings: Findings) -> str:
@@ -113,7 +101,8 @@ def _deflation(findings: Findings) -> str:
     return (
         f"<p><b>Is it luck?</b> {tried} were started; the best of as many worthless ones would show "
         f"{number(findings.luck)} by chance. The probability that the true ratio is above that (deflated "
-        f"Sharpe ratio) is <b>{probability(findings.deflated)}</b>: {_judgement(findings.deflated)}</p>"
+        f"Sharpe ratio) is <b>{probability(findings.deflated)}</b>, the rest is luck: "
+        f"{_judgement(findings.deflated)}</p>"
     )
 
 
@@ -131,17 +120,17 @@ def _comparison(findings: Findings) -> str:
     if findings.winner is None:
         return "<p>Buy and hold: the out-of-sample bars of the best trial are not on record.</p>"
     rows = _earned_row("Best trial, net", findings.winner.policy)
-    rows += _earned_row("Buy and hold, same bars", findings.winner.benchmark)
+    rows += _earned_row("Buy and hold", findings.winner.benchmark)
     return (
-        '<div class="scroll"><table class="compare"><thead><tr><th></th><th>Sharpe (per year)</th>'
-        f"<th>Total return</th><th>Deepest drawdown</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        '<div class="scroll"><table class="compare"><thead><tr><th></th><th>Total return</th>'
+        f"<th>Deepest drawdown</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
 def _earned_row(name: str, earned: Earnings) -> str:
     return (
-        f"<tr><th>{name}</th><td>{number(earned.sharpe)}</td>"
-        f"<td>{percent(earned.total_return)}</td><td>{percent(earned.max_drawdown)}</td></tr>"
+        f"<tr><th>{name}</th><td>{percent(earned.total_return)}</td>"
+        f"<td>{percent(earned.max_drawdown)}</td></tr>"
     )
 
 

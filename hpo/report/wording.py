@@ -53,6 +53,11 @@ def years(value: float | None, missing: str = NOT_DEFINED) -> str:
     return f"{number(value, 1 if value >= 1 else 2)} years"
 
 
+def moment(stamp: str) -> str:
+    """An ISO 8601 time in UTC as ``2026-03-01 10:00``, to the minute."""
+    return plain(stamp[:16].replace("T", " "))
+
+
 def parameter(value: Any) -> str:
     """A parameter's value, short but unambiguous, escaped."""
     return plain(f"{value:.6g}" if isinstance(value, float) else value)

@@ -122,7 +122,8 @@ def _subtitle(best: TrialRecord | None, findings: Findings | None) -> str:
     parts = [str(data[key]) for key in ("name", "path") if data.get(key)]
     words = ["Data: " + " ".join(dict.fromkeys(parts))] if parts else []
     if data.get("rows") and data.get("first") and data.get("last"):
-        words.append(f"{data['rows']:,} bars from {data['first']} to {data['last']}")
+        first, last = (str(data[key]).removesuffix("T00:00:00Z") for key in ("first", "last"))
+        words.append(f"{data['rows']:,} bars from {first} to {last}")
     if data.get("hash"):
         words.append(f"hash {str(data['hash'])[:12]}")
     if findings is not None:

@@ -39,8 +39,8 @@ def test_one_look_is_told_with_mean_and_error_and_no_warning(tmp_path):
 def test_the_hold_out_comes_with_buy_and_hold_on_the_same_bars(tmp_path):
     study = record(tmp_path, (FIRST, SECOND))
     assert "buy and hold had <b>0.70</b> on the same bars" in looks_line(study)
-    assert "<td>0.70</td>" in looks(study)
-    assert "<td>not on record</td>" in looks(study)  # of a look that kept nothing of the market
+    assert 'data-name="Buy and hold">0.70</td>' in looks(study)
+    assert 'data-name="Buy and hold">not on record</td>' in looks(study)  # of the second look
     assert "buy and hold" not in looks_line(record(tmp_path, (SECOND,)))
 
 
