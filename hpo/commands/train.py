@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
-import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import DEBUGGING_FLAGS, TRAINING_FLAGS, add_flags, assignments
-from trainer.errors import ConfigError, FoxtuneError
+from hpo.commands.train_directory import RECORD, ending_early, require_writable, run_directory, write_record
+from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 FLAGS = (*TRAINING_FLAGS, *DEBUGGING_FLAGS)
 RUNS = Path("runs") / "train"
-RECORD = "config.toml"
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -88,23 +85,10 @@ def _run(arguments: Namespace, context: Context) -> int:
             write_record(directory, effective)
         print("\n".join([line(report, folds), *epoch_advice(report)]), flush=True)
 
-    try:
+    with ending_early(directory, resumed=arguments.resume):
         result = run_training(
             config, market, directory, on_epoch=show, resume=arguments.resume, keep_checkpoint=True
         )
-    except KeyboardInterrupt:
-        print(f"\n{stopped(directory)}")
-        raise
-    except FoxtuneError:
-        if not arguments.resume:
-            discard_unstarted(directory)
-        raise
-    except (MemoryError, RuntimeError) as error:
-        if not arguments.resume:
-            discard_unstarted(directory)
-        if (shortage := memory_shortage(error)) is None:
-            raise
-        raise shortage from error
     print(f"\n{closing(result.score)}")
     print(f"longer:  foxtune train --resume --out {directory} --epochs {config.training.epochs + 2}")
     return 0
@@ -126,84 +110,6 @@ def _print_plan(config: TrainerConfig, market: MarketData, backend: Backend, gpu
     print(plan(config, market))
     gpu = gpus[0] if gpus and backend.device.type == "cuda" else None
     print(memory_lines(config, market, backend.name, gpu))
-
-
-def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
-    """Chooses the run directory.
-
-    Args:
-        out: As the user gave it.
-        resume: Whether an earlier training is to be continued.
-        runs: Where new directories are made.
-
-    Raises:
-        ConfigError: Nothing to continue, or something that would be overwritten.
-    """
-    from hpo.run_directory import CHECKPOINT
-
-    if resume:
-        if out is not None:
-            return out
-        earlier = sorted(runs.glob(f"*/{CHECKPOINT}"), key=lambda path: path.stat().st_mtime)
-        if not earlier:
-            raise ConfigError("--resume", f"needs an earlier training, but {runs} holds none; give --out DIR")
-        return earlier[-1].parent
-    if out is None:
-        return _unused(runs / time.strftime("%Y%m%d-%H%M%S"))
-    if (out / CHECKPOINT).exists():
-        raise ConfigError(
-            "--out", f"{out} already holds a training; continue it with --resume or choose another --out"
-        )
-    return out
-
-
-def require_writable(directory: Path) -> None:
-    """Makes the run directory.
-
-    Raises:
-        ConfigError: If it cannot be made or written to.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            "--out", f"{directory} cannot be written to ({error.strerror}); choose another folder"
-        ) from None
-
-
-def stopped(directory: Path) -> str:
-    """Says how an interrupted training goes on; one without a checkpoint leaves nothing behind."""
-    if discard_unstarted(directory):
-        return "stopped before the first checkpoint; nothing to continue"
-    return f"stopped; continue with: foxtune train --resume --out {directory}"
-
-
-def discard_unstarted(directory: Path) -> bool:
-    """Removes the record of a training that has no checkpoint, and its folder if that is empty."""
-    from hpo.run_directory import CHECKPOINT
-
-    if (directory / CHECKPOINT).exists():
-        return False
-    (directory / RECORD).unlink(missing_ok=True)
-    if not any(directory.iterdir()):
-        directory.rmdir()
-    return True
-
-
-def memory_shortage(error: BaseException) -> ConfigError | None:
-    """The user's error for an allocation that failed; None for any other error."""
-    text = str(error)
-    if not isinstance(error, MemoryError) and "allocate memory" not in text and "out of memory" not in text:
-        return None
-    tried = re.search(r"allocate ([\d.]+ \w+)", text)
-    size = f" for {tried[1]}" if tried else ""
-    return ConfigError(
-        "agent.batch_size",
-        f"there is no memory{size}; lower it, replay.capacity, agent.num_atoms or walk_forward.folds "
-        "(foxtune train --dry-run lists the buffers)",
-    )
 
 
 def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
@@ -229,21 +135,6 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
         stored = read_trial(open_existing(url, arguments.from_study, arguments.runs), arguments.number)
         below = assignments_of(stored.config, f"study {stored.study}, trial {stored.trial.number}")
     return resolve(flags, arguments.config, arguments.profile, below)
-
-
-def write_record(directory: Path, effective: Effective) -> None:
-    """Writes the effective configuration beside the checkpoint, where --resume finds it."""
-    from hpo.effective_config import to_toml
-
-    (directory / RECORD).write_text(to_toml(effective), encoding="utf-8")
-
-
-def _unused(directory: Path) -> Path:
-    number, candidate = 1, directory
-    while candidate.exists():
-        number += 1
-        candidate = directory.with_name(f"{directory.name}-{number}")
-    return candidate
 
 
 COMMAND = Command("train", "train one configuration in this process, without Ray", _add_arguments, _run)

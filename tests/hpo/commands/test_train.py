@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpo.commands.train import run_directory
+from hpo.commands.train_directory import run_directory
 from trainer.errors import ConfigError
 from trainer.training import Training
 
@@ -141,7 +141,7 @@ def test_resume_without_an_earlier_training_is_refused(tmp_path):
 
 
 def test_two_trainings_of_one_second_get_two_folders(tmp_path, monkeypatch):
-    monkeypatch.setattr("hpo.commands.train.time.strftime", lambda form: "now")
+    monkeypatch.setattr("hpo.commands.train_directory.time.strftime", lambda form: "now")
     (tmp_path / "now").mkdir()
     assert run_directory(None, False, tmp_path) == tmp_path / "now-2"
 
