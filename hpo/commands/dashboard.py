@@ -30,12 +30,14 @@ def _run(arguments: Namespace, context: Context) -> int:
     if arguments.host not in LOOPBACK:
         print(f"anyone who can reach {arguments.host} can read and change the study: there is no password")
     print(f"http://{arguments.host}:{arguments.port}/dashboard  (ctrl-C stops it)", flush=True)
-    from optuna_dashboard import run_server
+    from optuna_dashboard import wsgi
 
     from hpo.dashboard.artifact_files import open_store
+    from hpo.dashboard.wrapped_lines import wrapped_lines
 
-    store = open_store(opened.directory.artifacts)
-    run_server(opened.storage, host=arguments.host, port=arguments.port, artifact_store=store)
+    pages = wsgi(opened.storage, artifact_store=open_store(opened.directory.artifacts))
+    pages.install(wrapped_lines)
+    pages.run(host=arguments.host, port=arguments.port)
     return 0
 
 

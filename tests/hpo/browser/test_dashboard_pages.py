@@ -19,6 +19,14 @@ const box = document.querySelector('img[alt="equity.svg"]').getBoundingClientRec
 return [box.left, box.right]
 """
 
+# What is wider than its place, and so scrolls or is cut sideways; small controls aside.
+TOO_WIDE = """
+return [...document.querySelectorAll('*')]
+  .filter(e => e.clientWidth > 100 && e.scrollWidth > e.clientWidth + 1
+    && (e === document.documentElement || getComputedStyle(e).overflowX !== 'visible'))
+  .map(e => `${e.tagName} ${e.scrollWidth} > ${e.clientWidth}: ${e.textContent.slice(0, 80)}`)
+"""
+
 
 @pytest.fixture
 def visit(browser, dashboard):
@@ -72,6 +80,18 @@ def test_the_best_trials_page_shows_note_equity_picture_log_and_attributes(visit
         assert f"{name} " in text
     left, right = page.execute_script(BOX)
     assert 0 <= left < right <= METRICS["width"]  # the dashboard's long attributes do not push it away
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_no_long_attribute_makes_a_page_scroll_sideways(visit, shown, width):
+    best = shown.study.best_trial.number
+    assert max(len(str(value)) for value in shown.study.best_trial.user_attrs.values()) > 1000
+    page = visit(f"/studies/1/trials?numbers={best}", "log.txt", '"her_ratio"')
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**METRICS, "width": width})
+    assert page.execute_script(TOO_WIDE) == []
+    if width == METRICS["width"]:  # in a narrow window the cards of the study's page are the dashboard's own
+        page = visit("/studies/1", "Study User Attributes", '"direction"')
+        assert page.execute_script(TOO_WIDE) == []
 
 
 def test_a_failed_trials_page_shows_reason_and_the_end_of_its_log(visit):

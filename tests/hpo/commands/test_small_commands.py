@@ -191,16 +191,23 @@ def test_a_port_in_use_is_refused_before_the_study_is_opened(run):
 def test_the_dashboard_serves_this_machine_alone_unless_told_otherwise(run, study, monkeypatch):
     served = []
 
-    def serve(storage, host, port, artifact_store):
-        served.append((host, port, artifact_store.__class__.__name__))
+    class Pages:
+        def __init__(self, storage, artifact_store):
+            self.parts = [artifact_store.__class__.__name__]
 
-    monkeypatch.setattr("optuna_dashboard.run_server", serve)
+        def install(self, plugin):
+            self.parts.append(plugin.__name__)
+
+        def run(self, host, port):
+            served.append((host, port, *self.parts))
+
+    monkeypatch.setattr("optuna_dashboard.wsgi", Pages)
     monkeypatch.setattr("hpo.commands.dashboard.require_free_port", lambda host, port: None)
     _, quiet, _ = run("dashboard", "s")
     _, warned, _ = run("dashboard", "s", "--host", "0.0.0.0", "--port", "9000")
     assert served == [
-        ("127.0.0.1", 8080, "FileSystemArtifactStore"),
-        ("0.0.0.0", 9000, "FileSystemArtifactStore"),
+        ("127.0.0.1", 8080, "FileSystemArtifactStore", "wrapped_lines"),
+        ("0.0.0.0", 9000, "FileSystemArtifactStore", "wrapped_lines"),
     ]
     assert "there is no password" not in quiet
     assert "anyone who can reach 0.0.0.0 can read and change the study: there is no password" in warned
