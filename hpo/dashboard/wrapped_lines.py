@@ -20,7 +20,7 @@ h3.MuiTypography-root, td.MuiTableCell-root { overflow-wrap: anywhere; }
 
 
 def wrapped_lines(page: Callable[..., Any]) -> Callable[..., Any]:
-    """A plugin of the dashboard's web application: adds the style to the pages that routes read from files."""
+    """A plugin of the dashboard's web application: adds the style to pages that routes read from files."""
 
     @functools.wraps(page)
     def styled(*arguments: Any, **names: Any) -> Any:
