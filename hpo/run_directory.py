@@ -17,6 +17,7 @@ from hpo.postgres import has_password
 from hpo.storage_files import storage_file, with_file
 from trainer.config import validated
 from trainer.errors import ConfigError, FoxtuneError
+from trainer.whole_file import whole_file
 
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.txt"
@@ -83,10 +84,10 @@ class RunDirectory:
     def write_search(self, search: SearchConfig) -> None:
         """Stores the effective configuration, whole or not at all."""
         self.path.mkdir(parents=True, exist_ok=True)
-        partial = self.search_file.with_suffix(".partial")
-        partial.touch(0o600 if search.storage is not None and has_password(search.storage) else 0o666)
-        partial.write_text(search.model_dump_json(indent=2), encoding="utf-8")
-        partial.replace(self.search_file)
+        secret = search.storage is not None and has_password(search.storage)
+        with whole_file(self.search_file) as partial:
+            partial.touch(0o600 if secret else 0o666)
+            partial.write_text(search.model_dump_json(indent=2), encoding="utf-8")
 
     def read_search(self) -> SearchConfig:
         """Reads the effective configuration, for the place where the folder lies now.

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from hpo.run_directory import CHECKPOINT, LOG, RunDirectory
 from hpo.watchdog import HANG
+from trainer.evaluation_file import EVALUATION_FILE
+from trainer.trial_statistics import STATISTICS_FILE
+from trainer.whole_file import PARTIAL
 
 TRIALS = "trials"
-PARTIAL = ".partial"
 DATABASE = (".db", ".db-wal", ".db-shm", ".log", ".lock", ".torn")
 
 
@@ -33,8 +35,8 @@ BY_NAME = {
     LOG: Kind.LOGS,
     HANG: Kind.LOGS,
     "weights.pt": Kind.WEIGHTS,
-    "evaluation.parquet": Kind.EVALUATIONS,
-    "statistics.json": Kind.EVALUATIONS,
+    EVALUATION_FILE: Kind.EVALUATIONS,
+    STATISTICS_FILE: Kind.EVALUATIONS,
 }
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from trainer.config import TrainerConfig
 from trainer.errors import CheckpointError
+from trainer.whole_file import whole_file
 
 FORMAT = 1
 # Keys that a training may go on with other values of.
@@ -29,17 +30,12 @@ MAY_DIFFER = {
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Writes ``state`` beside ``path`` and renames it there, so that a reader never sees half a file."""
+    """Writes ``state``, whole or not at all, and onto the disk before it returns; makes the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial, partial.open("wb") as file:
+        torch.save({"format": FORMAT, **state}, file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_checkpoint(path: Path, remedy: str = "start anew with --out NEW") -> dict[str, Any]:

@@ -7,7 +7,6 @@ ones occur, so that a dictionary makes them small, and because signals are compa
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.errors import DataError
+from trainer.whole_file import whole_file
 
 EVALUATION_FILE = "evaluation.parquet"
 YOUNGER = ("cost", "impact")  # columns that older files lack
@@ -77,18 +77,14 @@ def write_evaluation(path: Path, rows: EvaluationRows) -> None:
         "cost": arrow.array(rows.cost.astype(np.float32)),
         "impact": arrow.array(rows.impact.astype(np.float32)),
     }
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with whole_file(path) as partial:
         parquet.write_table(
             arrow.table(columns),
-            temporary,
+            partial,
             compression="zstd",
             use_dictionary=[name for name in columns if name not in ENCODINGS],
             column_encoding=ENCODINGS,
         )
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_evaluation(path: Path) -> EvaluationRows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from trainer.statistics.bootstrap import Interval
 from trainer.statistics.compounding import total_return
 from trainer.statistics.drawdown import max_drawdown
 from trainer.statistics.sharpe import Returns, annualised_sharpe
+from trainer.whole_file import whole_file
 
 if TYPE_CHECKING:
     from trainer.evaluation import MemberEvaluation
@@ -170,9 +170,8 @@ class TrialStatistics:
 
 def write_statistics(path: Path, statistics: TrialStatistics) -> None:
     """Writes the record as JSON, replacing ``path`` in one step; the folder must exist."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(statistics), allow_nan=False), encoding="utf-8")
-    os.replace(temporary, path)
+    with whole_file(path) as partial:
+        partial.write_text(json.dumps(asdict(statistics), allow_nan=False), encoding="utf-8")
 
 
 def read_statistics(path: Path) -> TrialStatistics:
