@@ -17,6 +17,7 @@ from hpo.config import SearchConfig
 from hpo.dashboard.trial_page import TrialPages
 from hpo.failures import Failures
 from hpo.gpu_memory import GpuUsage
+from hpo.mirrored_storage import together
 from hpo.run_directory import RunDirectory
 from hpo.sampling import make_pruner, make_sampler, suggest
 from hpo.shared_study import SharedStudy
@@ -151,23 +152,24 @@ class StudyLedger:
             The trial, or ``None`` if its configuration is illegal, it has FAILed then, or if another driver
             has taken the last one.
         """
-        trial = self._ask() if self._shared is None else self._shared.claim(self._is_full, self._ask)
-        if trial is None:
-            return None
-        self._live[key] = trial
-        if attributes.CONFIG not in trial.user_attrs:
-            self._directory.clear_trial(trial.number)
-        params = suggest(trial, self._space)
-        self._watcher.started(trial.number, dict(params))
-        try:
-            config = self._search.trial_trainer.with_overrides(params)
-        except FoxtuneError as error:
-            self.fail(key, str(error))
-            return None
-        attributes.write_start(trial, config, self._data)
-        if self._shared is not None:
-            write_place(trial, self._directory)
-        return Started(trial.number, config, dict(params))
+        with together(self._storage):
+            trial = self._ask() if self._shared is None else self._shared.claim(self._is_full, self._ask)
+            if trial is None:
+                return None
+            self._live[key] = trial
+            if attributes.CONFIG not in trial.user_attrs:
+                self._directory.clear_trial(trial.number)
+            params = suggest(trial, self._space)
+            self._watcher.started(trial.number, dict(params))
+            try:
+                config = self._search.trial_trainer.with_overrides(params)
+            except FoxtuneError as error:
+                self.fail(key, str(error))
+                return None
+            attributes.write_start(trial, config, self._data)
+            if self._shared is not None:
+                write_place(trial, self._directory)
+            return Started(trial.number, config, dict(params))
 
     def record(self, key: str, reports: tuple[EpochReport, ...]) -> Decision:
         """Takes the reports of a trial; those of epochs that the study knows already are skipped.
@@ -203,12 +205,14 @@ class StudyLedger:
     def describe(self, key: str, machine: attributes.Machine) -> None:
         """Stores where a trial runs."""
         if key in self._live:
-            attributes.write_machine(self._live[key], machine)
+            with together(self._storage):
+                attributes.write_machine(self._live[key], machine)
 
     def set_up(self, key: str, setup: attributes.Setup) -> None:
         """Stores what a trial's start cost."""
         if key in self._live:
-            attributes.write_setup(self._live[key], setup)
+            with together(self._storage):
+                attributes.write_setup(self._live[key], setup)
 
     def measure(self, key: str, usage: GpuUsage) -> None:
         """Notes what a trial has used of its GPU so far; it is stored when the trial is settled."""

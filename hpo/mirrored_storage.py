@@ -9,20 +9,34 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import optuna
 import sqlalchemy
-from optuna.distributions import BaseDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    check_distribution_compatibility,
+    distribution_to_json,
+)
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.study import StudyDirection
 from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
-ATTRIBUTES = sqlalchemy.text(
-    "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (:trial, :key, :value) "
-    "ON CONFLICT (trial_id, key) DO UPDATE SET value_json = excluded.value_json"
+ATTRIBUTES, SYSTEM_ATTRIBUTES = (
+    sqlalchemy.text(
+        f"INSERT INTO {table} (trial_id, key, value_json) VALUES (:trial, :key, :value) "
+        "ON CONFLICT (trial_id, key) DO UPDATE SET value_json = excluded.value_json"
+    )
+    for table in ("trial_user_attributes", "trial_system_attributes")
+)
+PARAMETERS = sqlalchemy.text(
+    "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
+    "VALUES (:trial, :name, :value, :distribution) ON CONFLICT (trial_id, param_name) DO UPDATE SET "
+    "param_value = excluded.param_value, distribution_json = excluded.distribution_json"
 )
 REPORT = sqlalchemy.text(
     "INSERT INTO trial_intermediate_values "
@@ -30,6 +44,21 @@ REPORT = sqlalchemy.text(
     "ON CONFLICT (trial_id, step) DO UPDATE SET "
     "intermediate_value = excluded.intermediate_value, intermediate_value_type = 'FINITE'"
 )
+
+
+@dataclass
+class Waiting:
+    """What of a trial is in memory only.
+
+    Attributes:
+        params: Name -> Optuna's internal value and the distribution.
+        attributes: JSON texts of user attributes.
+        system_attributes: JSON texts of Optuna's own.
+    """
+
+    params: dict[str, tuple[float, BaseDistribution]] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    system_attributes: dict[str, str] = field(default_factory=dict)
 
 
 def has_one_driver(storage: BaseStorage) -> bool:
@@ -50,11 +79,18 @@ def mirrored(study: optuna.Study, storage: BaseStorage) -> tuple[optuna.Study, B
     return optuna.load_study(study_name=name, storage=mirror), mirror
 
 
+def together(storage: BaseStorage) -> AbstractContextManager[None]:
+    """A block whose changes of a trial are written in one transaction, where the storage is a mirror."""
+    return storage.together() if isinstance(storage, MirroredStorage) else nullcontext()
+
+
 class MirroredStorage(BaseStorage):
     """One study of another storage, in memory; every change goes through to it.
 
-    User attributes of a trial that has reported go along with its next report or its next change of state,
-    in one transaction: an epoch is stored whole or not at all. All else is written at once.
+    Parameters and attributes of a trial that has reported go along with its next report or its next change
+    of state, in one transaction: an epoch is stored whole or not at all. Those of another trial are written
+    at the end of :meth:`together`. All else is written at once: on a disk that is asked to keep what it is
+    given, every transaction takes milliseconds, in which the driver does nothing else.
 
     Args:
         storage: Holds the study.
@@ -65,7 +101,22 @@ class MirroredStorage(BaseStorage):
         self._storage, self._study_id = storage, study_id
         self._trials = storage.get_all_trials(study_id)
         self._number = {trial._trial_id: trial.number for trial in self._trials}
-        self._waiting: dict[int, dict[str, str]] = {}  # JSON texts of attributes, by trial
+        self._waiting: dict[int, Waiting] = {}  # by trial
+        self._together = False
+        self._distributions: dict[str, BaseDistribution] = {}
+        for trial in self._trials:
+            self._distributions |= trial.distributions
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """A block at whose end the changes of trials that have not reported are written."""
+        self._together = True
+        try:
+            yield
+        finally:
+            self._together = False
+            for trial_id in tuple(self._waiting):
+                self._write_unless_reported(trial_id)
 
     def get_trial(self, trial_id: int) -> FrozenTrial:
         """A copy that its holder may change."""
@@ -102,12 +153,19 @@ class MirroredStorage(BaseStorage):
         param_value_internal: float,
         distribution: BaseDistribution,
     ) -> None:
-        """Adds a parameter."""
-        self._storage.set_trial_param(trial_id, param_name, param_value_internal, distribution)
+        """Adds a parameter.
+
+        Raises:
+            ValueError: If another trial has it with a distribution of another kind.
+        """
+        known = self._distributions.setdefault(param_name, distribution)
+        check_distribution_compatibility(known, distribution)
         trial = self._changing(trial_id)
+        self._waits(trial_id).params[param_name] = (float(param_value_internal), distribution)
         trial.distributions = {**trial.distributions, param_name: distribution}
         value = distribution.to_external_repr(param_value_internal)
         trial.params = {**trial.params, param_name: value}
+        self._write_unless_reported(trial_id)
 
     def set_trial_state_values(
         self, trial_id: int, state: TrialState, values: Sequence[float] | None = None
@@ -134,15 +192,16 @@ class MirroredStorage(BaseStorage):
         trial = self._changing(trial_id)
         text = json.dumps(value)
         trial.user_attrs = {**trial.user_attrs, key: json.loads(text)}
-        self._waiting.setdefault(trial_id, {})[key] = text
-        if not trial.intermediate_values:
-            self._write_waiting(trial_id)
+        self._waits(trial_id).attributes[key] = text
+        self._write_unless_reported(trial_id)
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """Sets an attribute of Optuna's own."""
-        self._storage.set_trial_system_attr(trial_id, key, value)
+        """Sets an attribute of Optuna's own, likewise."""
         trial = self._changing(trial_id)
-        trial.system_attrs = {**trial.system_attrs, key: json.loads(json.dumps(value))}
+        text = json.dumps(value)
+        trial.system_attrs = {**trial.system_attrs, key: json.loads(text)}
+        self._waits(trial_id).system_attributes[key] = text
+        self._write_unless_reported(trial_id)
 
     def _changing(self, trial_id: int) -> FrozenTrial:
         """Puts a copy in the place of a trial, so that lists handed out before keep what they hold."""
@@ -151,20 +210,30 @@ class MirroredStorage(BaseStorage):
         self._trials[number] = copy.copy(self._trials[number])
         return self._trials[number]
 
+    def _waits(self, trial_id: int) -> Waiting:
+        return self._waiting.setdefault(trial_id, Waiting())
+
+    def _write_unless_reported(self, trial_id: int) -> None:
+        if not self._together and not self._trials[self._number[trial_id]].intermediate_values:
+            self._write_waiting(trial_id)
+
     def _write_waiting(self, trial_id: int, report: tuple[int, float] | None = None) -> None:
-        attributes = self._waiting.pop(trial_id, {})
-        if not _is_sqlite(self._storage):
-            for key, text in attributes.items():
-                self._storage.set_trial_user_attr(trial_id, key, json.loads(text))
+        waiting = self._waiting.pop(trial_id, None)
+        if waiting is None and report is None:
             return
-        if not attributes and report is None:
+        waiting = waiting or Waiting()
+        if _is_sqlite(self._storage):
+            with self._storage.engine.begin() as connection:
+                _execute(connection, trial_id, waiting)
+                if report is not None:
+                    connection.execute(REPORT, {"trial": trial_id, "step": report[0], "value": report[1]})
             return
-        rows = [{"trial": trial_id, "key": key, "value": text} for key, text in attributes.items()]
-        with self._storage.engine.begin() as connection:
-            if rows:
-                connection.execute(ATTRIBUTES, rows)
-            if report is not None:
-                connection.execute(REPORT, {"trial": trial_id, "step": report[0], "value": report[1]})
+        for name, (value, distribution) in waiting.params.items():
+            self._storage.set_trial_param(trial_id, name, value, distribution)
+        for key, text in waiting.attributes.items():
+            self._storage.set_trial_user_attr(trial_id, key, json.loads(text))
+        for key, text in waiting.system_attributes.items():
+            self._storage.set_trial_system_attr(trial_id, key, json.loads(text))
 
     def create_new_study(self, directions: Sequence[StudyDirection], study_name: str | None = None) -> int:
         """As the storage does; studies are not mirrored, and neither is what follows."""
@@ -209,3 +278,19 @@ class MirroredStorage(BaseStorage):
     def remove_session(self) -> None:
         """As the storage does."""
         self._storage.remove_session()
+
+
+def _execute(connection: sqlalchemy.Connection, trial_id: int, waiting: Waiting) -> None:
+    params = [
+        {"trial": trial_id, "name": name, "value": value, "distribution": distribution_to_json(distribution)}
+        for name, (value, distribution) in waiting.params.items()
+    ]
+    if params:
+        connection.execute(PARAMETERS, params)
+    for statement, texts in (
+        (ATTRIBUTES, waiting.attributes),
+        (SYSTEM_ATTRIBUTES, waiting.system_attributes),
+    ):
+        rows = [{"trial": trial_id, "key": key, "value": text} for key, text in texts.items()]
+        if rows:
+            connection.execute(statement, rows)

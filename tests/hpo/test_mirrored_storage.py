@@ -11,7 +11,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
-from hpo.mirrored_storage import MirroredStorage, has_one_driver, mirrored
+from hpo.mirrored_storage import MirroredStorage, has_one_driver, mirrored, together
 from hpo.storages import open_storage
 
 
@@ -179,6 +179,50 @@ def test_a_report_reads_nothing_and_takes_one_transaction(tmp_path, monkeypatch)
         trials[0].report(1.0, step)
         assert len(study.get_trials(deepcopy=False)) == 3
     assert len(begun) == 4
+
+
+def test_what_a_trial_gets_together_is_written_in_one_transaction(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/a.db"
+    study, storage = new_study(url)
+    engine = storage._storage.engine
+    begun, begin = [], engine.begin
+    monkeypatch.setattr(engine, "begin", lambda: begun.append(1) or begin())
+    for name in ("set_trial_param", "set_trial_user_attr", "set_trial_system_attr"):
+        monkeypatch.setattr(RDBStorage, name, None)
+    with together(storage):
+        trial = study.ask()
+        trial.suggest_float("x", 1.0, 30.0, log=True)
+        trial.suggest_categorical("kind", ("final", None, 3, True))
+        trial.set_user_attr("config", 1)
+        trial.set_user_attr("config", 2)
+        trial.set_constraint("c", -1.0)
+        assert begun == []
+    assert len(begun) == 1
+    (written,) = stored(url)
+    assert written.user_attrs == {"config": 2}
+    assert set(written.params) == {"x", "kind"}
+    assert comparable(study.get_trials()) == comparable([written])
+
+
+def test_what_a_trial_got_before_an_error_is_written_too(url):
+    study, storage = new_study(url)
+
+    def ask_and_fail():
+        with together(storage):
+            study.ask().suggest_float("x", 0.0, 1.0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ask_and_fail()
+    assert set(stored(url)[0].params) == {"x"}
+
+
+def test_a_parameter_of_another_kind_than_an_earlier_trials_is_refused(url):
+    study, _ = new_study(url)
+    study.ask().suggest_float("x", 0.0, 1.0)
+    with pytest.raises(ValueError, match="distribution kind"):
+        study.ask().suggest_categorical("x", ("a", "b"))
+    assert stored(url)[1].params == {}
 
 
 def test_a_server_may_have_several_drivers_and_is_not_mirrored(tmp_path):
