@@ -56,8 +56,8 @@ def write_page(reading: Reading, path: Path, costs: Sequence[float] = USUAL_COST
         ),
         PageSection("Epochs", "" if reading.epochs is None else reading.epochs.html),
         PageSection("Parameters", parameter_charts(reading.study, record) if record.trials else ""),
-        PageSection("Other costs", _at_other_costs(reading, costs)),
-        PageSection("Cost", _cost(reading)),
+        PageSection("Other trading costs", _at_other_costs(reading, costs)),
+        PageSection("Cost of the search", _cost(reading)),
         PageSection("Effective configuration", _configuration(best)),
         PageSection("Next", next_steps(record, best)),
     ]
