@@ -48,15 +48,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug or not _is_interrupt(error):
             raise
         print("foxtune: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        code: int = getattr(error, "exit_code", EXIT_INTERRUPTED)  # SIGTERM has its own
+        return code
     except BrokenPipeError:
         # The reader (`| head`) has gone; the interpreter's own flush at exit would complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     except Exception as error:
         from hpo.full_disk import full_disk
+        from hpo.storage_trouble import storage_trouble
 
-        if debug or (line := full_disk(error)) is None:
+        if debug or (line := full_disk(error) or storage_trouble(error)) is None:
             raise
         print(f"foxtune: error: {line}", file=sys.stderr)
         return EXIT_USER_ERROR

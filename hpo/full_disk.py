@@ -18,7 +18,7 @@ def full_disk(error: BaseException) -> str | None:
     Returns:
         The line, or ``None`` if the error is of another kind.
     """
-    for each in _chain(error):
+    for each in chain(error):
         if isinstance(each, OSError) and each.errno in NO_SPACE:
             where = "" if each.filename is None else f" for {each.filename}"
             what = "disk quota exceeded" if each.errno == errno.EDQUOT else "no space left on the disk"
@@ -28,7 +28,8 @@ def full_disk(error: BaseException) -> str | None:
     return None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, the one that it was raised because of, and so on."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -19,7 +19,14 @@ class SearchStopped(KeyboardInterrupt):
 
     Raised inside a call of Ray's core it arrives as a plain KeyboardInterrupt, the only kind that the core
     passes on, so that is what has to be caught.
+
+    Args:
+        exit_code: With which a command ends that it leaves.
     """
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
 
 
 class Interruption:
@@ -103,7 +110,7 @@ class Interruption:
 
     def _leave_if_requested(self) -> None:
         if self.requested:
-            raise SearchStopped
+            raise SearchStopped(self.exit_code)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:  # forked, and about to become one of Ray's processes
@@ -114,9 +121,9 @@ class Interruption:
         again = self.requested
         self.signal = number
         if again or not self._waiting:
-            raise SearchStopped
+            raise SearchStopped(self.exit_code)
         self.limit(GRACE_SECONDS)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         if not self._closed:
-            raise SearchStopped
+            raise SearchStopped(self.exit_code)

@@ -216,6 +216,8 @@ def _be_quiet(search: SearchConfig) -> None:
     os.environ["OMP_NUM_THREADS"] = str(search.trainer.training.threads)
     for name in ("ray", "ray.tune"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Ray prints a paragraph on stdout for every worker that died, with log_to_driver off too.
+    ray._private.worker._worker_logs_enabled = False
 
 
 def _short_folder() -> str:

@@ -29,6 +29,7 @@ from trainer.reports import EpochReport
 TRAINING = "trainer.warm_trainings:in_this_process"
 ASSIGNMENT = "assignment"
 OUTCOME = "outcome"
+LONGEST_LINE = 400  # of a reason, characters
 
 logger = logging.getLogger("foxtune")
 
@@ -256,11 +257,17 @@ def resolve_factory(factory: str | TrainingFactory) -> TrainingFactory:
     return cast(TrainingFactory, getattr(importlib.import_module(module), name))
 
 
+def _storable(text: str) -> str:
+    """What every storage takes: no NUL, no half of a character, and not a whole array."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return shown if len(shown) <= LONGEST_LINE else f"{shown[:LONGEST_LINE]}..."
+
+
 def reason_of(error: BaseException) -> str:
     """Puts an error into one line: the user's errors as they are, others with their type."""
     if (obstacle := full_disk(error)) is not None:
         return f"{obstacle} (node {platform.node()})"
-    lines: Sequence[str] = str(error).strip().splitlines() or ["no message"]
+    lines: Sequence[str] = [_storable(line) for line in str(error).strip().splitlines()] or ["no message"]
     if isinstance(error, MemoryError | MemoryPlanError) or "OutOfMemory" in type(error).__name__:
         return f"{OUT_OF_MEMORY}: {lines[0]}"
     if isinstance(error, FoxtuneError):

@@ -32,7 +32,7 @@ class TrialLog:
         """Appends to ``path`` from now on."""
         self.close()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", buffering=1, encoding="utf-8")
+        self._file = path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
         for descriptor in (1, 2):
             os.dup2(self._file.fileno(), descriptor)
         sys.stdout = sys.stderr = self._file

@@ -19,6 +19,9 @@ class OutOfMemoryError(RuntimeError):
         (OutOfMemoryError("CUDA out of memory.\nTried to allocate"), "oom: CUDA out of memory."),
         (KeyError("close"), "KeyError: 'close'"),
         (ValueError(), "ValueError: no message"),
+        (ValueError("half \ud800 of\x00 one"), "ValueError: half \\ud800 of\\x00 one"),
+        (ValueError("Größe 0 €\u2028 next"), "ValueError: Größe 0 €"),
+        (ValueError("9" * 401), f"ValueError: {'9' * 400}..."),
     ],
 )
 def test_a_failure_is_told_in_one_line(error, reason):

@@ -261,3 +261,21 @@ def test_after_a_fork_the_suggested_number_asks_for_the_studys_own_trials_alone(
     assert re.findall(r"resume new .*--trials (\d+)", next_commands(forked)) == ["4"]
     resumed = resume(make_search(study="new", trials=4, **keys), market=market, training=training)
     assert (resumed.complete, resumed.copied) == (7, 3)
+
+
+def test_what_ray_tells_of_a_dead_worker_is_not_printed(cluster, capsys):
+    from ray._private.worker import print_to_stdstream
+
+    print_to_stdstream({"lines": ["A worker died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_search_touches_no_gpu_in_the_drivers_process(search_with, monkeypatch):
+    def touch():
+        raise AssertionError("the driver made a CUDA context")
+
+    monkeypatch.setattr("torch.cuda._lazy_init", touch)
+    monkeypatch.setattr("torch.cuda.init", touch)
+    monkeypatch.setattr("torch._C._cuda_getDeviceCount", touch, raising=False)  # it makes one in old drivers
+    outcome = search_with("FakeTraining", epochs=1, trials=1)
+    assert outcome.complete == 1

@@ -1,6 +1,7 @@
 """The entry point: exit codes, one line per error, quick help."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import hpo.__main__
 from hpo.__main__ import main
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command
+from hpo.interruption import Interruption
 from trainer.errors import ConfigError
 
 
@@ -77,6 +79,16 @@ def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 130
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+def test_a_search_that_sigterm_stops_before_its_trials_ends_with_143(monkeypatch, capsys):
+    def interrupted(arguments, context):
+        with Interruption():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    assert main(["stop"]) == 143
     assert capsys.readouterr().err == "foxtune: interrupted\n"
 
 
