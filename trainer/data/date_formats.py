@@ -29,6 +29,7 @@ TIMES = (
 )
 TIMES_WITH_OFFSET = tuple(f"{time} %z" for time in TIMES[1:])
 COMPACT = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d:%H:%M:%S")
+DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f"}  # by their number
 SAMPLE = 2000  # cells tried per format before all are
 
 
@@ -60,6 +61,19 @@ def propose_formats(cells: Sequence[str]) -> list[Proposal]:
             continue
         proposals.append(Proposal(pattern, f'data.date_format = "{pattern}"'))
     return proposals
+
+
+def digit_format(cells: Sequence[str]) -> Proposal | None:
+    """Returns the format of dates that are written as one number, 202401311530; None where they are not.
+
+    Among epochs of 1900 to now only milliseconds of 1976 and microseconds and nanoseconds of 1970 look alike.
+    """
+    pattern = DIGITS.get(len(cells[0]))
+    if pattern is None or not all(
+        len(cell) == len(cells[0]) and cell.isdecimal() and cell[:2] in ("19", "20") for cell in cells
+    ):
+        return None
+    return Proposal(pattern, f'data.date_format = "{pattern}"') if _fits(cells, pattern) else None
 
 
 def _fits(cells: Sequence[str], pattern: str) -> bool:

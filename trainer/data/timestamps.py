@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.config import DataConfig
-from trainer.data.date_formats import propose_formats
+from trainer.data.date_formats import digit_format, propose_formats
 from trainer.data.epoch_numbers import EARLIEST, GRACE, read_epoch
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
@@ -59,15 +59,18 @@ def read_timestamps(table: RawTable, config: DataConfig) -> Stamps:
         raise DataError(f"{_where(table, rows)}: the timestamp is empty; fill it or remove the row")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         stamps = _from_instants(table, column)
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    elif pa.types.is_integer(kind):
+        stamps = _from_text(table, column.cast(pa.string()), config)
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         stamps = Stamps(*read_epoch(table, table.roles.timestamp, column.to_pylist(), config))
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        stamps = _from_text(table, config)
+        stamps = _from_text(table, column, config)
     else:
         raise DataError(
             f"{table.source}: column {table.names[table.roles.timestamp]} holds {kind}, not timestamps"
         )
     _check_range(table, stamps)
+    _check_clock(table, stamps)
     return stamps
 
 
@@ -89,10 +92,9 @@ def _from_instants(table: RawTable, column: Any) -> Stamps:
     return Stamps(np.array(instant), zone is not None, f"{column.type}")
 
 
-def _from_text(table: RawTable, config: DataConfig) -> Stamps:
+def _from_text(table: RawTable, column: Any, config: DataConfig) -> Stamps:
     import pyarrow.compute as pc
 
-    column = table.columns[table.roles.timestamp]
     empty = np.flatnonzero(pc.equal(column, "").to_numpy())
     if len(empty):
         raise DataError(f"{_where(table, empty)}: the timestamp is empty; fill it or remove the row")
@@ -104,17 +106,34 @@ def _from_text(table: RawTable, config: DataConfig) -> Stamps:
     compact = pc.match_substring_regex(column, r"^(19|20)\d{6}$").to_numpy()
     if numeric.all() and not (compact.all() and config.timestamp_unit is None):
         cells = pc.replace_substring(column, ",", ".").to_pylist()
+        if config.timestamp_unit is None:
+            _refuse_dates_as_numbers(table, cells)
         return Stamps(*read_epoch(table, table.roles.timestamp, cells, config))
     return _iso(table, column)
 
 
+def _refuse_dates_as_numbers(table: RawTable, cells: list[str]) -> None:
+    written_so = digit_format(cells)
+    if written_so is not None:
+        raise ConfigError(
+            "data.date_format",
+            f"{_where(table, [0])}: {cells[0]} is {written_so.reading(cells[0])} written as a number, or an "
+            f"epoch; set {written_so.line}, or data.timestamp_unit if it is an epoch",
+        )
+
+
 def _with_clock(date: Any, clock: Any) -> Any:
-    """Joins date and time of day; compact forms (20240131, 153000) get their separators."""
+    """Joins date and time of day; compact forms (20240131, 153000, 93000) get zeros and separators."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_integer(clock.type):
+        clock = clock.cast(pa.string())
     if pc.match_substring(date, ":")[0].as_py() or not pa.types.is_string(clock.type):
         return date
+    if pc.all(pc.match_substring_regex(clock, r"^\d{1,6}$")).as_py():
+        longest = pc.max(pc.utf8_length(clock)).as_py()
+        clock = pc.utf8_lpad(clock, 6 if longest > 4 else 4, "0")
     if not pc.match_substring_regex(clock, r"^\d{1,2}:\d{2}|^\d{4}(\d{2})?$")[0].as_py():
         return date
     date = pc.replace_substring_regex(date, r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3")
@@ -197,6 +216,21 @@ def _unreadable(
     if cell.strip() == table.names[table.roles.timestamp]:
         return DataError(f"{where}: the header stands here again; remove the line")
     return DataError(f"{where}: {cell!r} is not a date; mend the cell, or set data.date_format")
+
+
+def _check_clock(table: RawTable, stamps: Stamps) -> None:
+    """Refuses bars of one date whose times of day differ, but could not be joined to it."""
+    if table.roles.clock is None:
+        return
+    clock = table.columns[table.roles.clock]
+    for row in np.flatnonzero(np.diff(stamps.instant) == 0):
+        here, next_one = clock[int(row)].as_py(), clock[int(row) + 1].as_py()
+        if here != next_one:
+            raise DataError(
+                f"{table.source}, {table.where([int(row), int(row) + 1])}, column "
+                f"{table.names[table.roles.clock]}: {str(here)!r} and {str(next_one)!r} of one date are not "
+                "understood as times of day; write HH:MM:SS, or date and time in one column"
+            )
 
 
 def _check_range(table: RawTable, stamps: Stamps) -> None:

@@ -32,3 +32,29 @@ def test_the_unit_that_fits_is_proposed(read, flat, stamps, fix):
 def test_numbers_that_fit_no_unit_have_to_be_mended(read, flat):
     with pytest.raises(ConfigError, match="mend the cell"):
         read(flat([4 * 10**18, 4 * 10**18 + 1]))
+
+
+@pytest.mark.parametrize(
+    ("stamps", "pattern"),
+    [
+        ([1999010100, 1999010101, 1999010223], "%Y%m%d%H"),
+        ([199901010000, 199901010100, 199901010200], "%Y%m%d%H%M"),  # milliseconds of May 1976
+        ([20240131235900, 20240131235959, 20240201000000], "%Y%m%d%H%M%S"),
+        ([20240131235900000, 20240131235900250, 20240131235900500], "%Y%m%d%H%M%S%f"),
+    ],
+)
+def test_a_date_that_is_written_as_a_number_is_no_epoch(read, flat, stamps, pattern):
+    with pytest.raises(ConfigError, match=rf'set data.date_format = "{pattern}"') as refusal:
+        read(flat(stamps))
+    assert refusal.value.key == "data.date_format"
+    assert f"{stamps[0]} is " in str(refusal.value)
+    mended = read(flat(stamps), date_format=pattern)
+    digits = str(mended.timestamp[0].astype("datetime64[ns]"))
+    assert digits.startswith(f"{str(stamps[0])[:4]}-{str(stamps[0])[4:6]}-{str(stamps[0])[6:8]}T")
+
+
+def test_a_number_whose_fields_are_no_date_is_an_epoch_and_a_given_unit_is_believed(read, flat):
+    milliseconds = [199_913_010_000, 199_913_010_100]  # no month 13
+    assert read(flat(milliseconds)).timestamp.tolist() == [each * 10**6 for each in milliseconds]
+    dates = [199_901_010_000, 199_901_010_100]
+    assert read(flat(dates), timestamp_unit="ms").timestamp.tolist() == [each * 10**6 for each in dates]
