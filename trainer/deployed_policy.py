@@ -48,7 +48,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class DeployedPolicy:
-    """One model per seed; M = number of seeds, F features.
+    """M models, one per fold and seed as a training leaves them, one per seed as they trade; F features.
 
     Attributes:
         config: The configuration that was trained with.
@@ -146,14 +146,9 @@ class DeployedPolicy:
         """The tables of training with a window of its own and nothing fitted."""
         dtype, members = self.center.dtype, len(self.members)
         moves, notional = bar_moves(market.bars, self.config.data)
-
-        def bar_table(kind: torch.dtype) -> BarTable:
-            base = None if notional is None else torch.tensor(notional, dtype=kind)
-            return BarTable(torch.tensor(moves, dtype=kind), base)
-
         return MarketTables(
-            bars=bar_table(dtype),
-            exact_bars=bar_table(torch.float64),
+            bars=BarTable.of(moves, notional, dtype, CPU),
+            exact_bars=BarTable.of(moves, notional, torch.float64, CPU),
             table=FeatureTable(torch.tensor(market.features, dtype=dtype), self.center, self.inverse_scale),
             sigma=self.sigma.to(dtype),
             exact_sigma=self.sigma,

@@ -101,7 +101,7 @@ def evaluate_holdout(policy: DeployedPolicy, market: MarketData) -> Holdout:
             "untouched, and a hold-out needs 2; search again with a larger share",
         )
     members = policy.walk(market, cut.holdout_start, rows).evaluation.members
-    years = market.periods_per_year
+    periods_per_year = market.periods_per_year
     longest = max(members, key=lambda member: member.bars.size)
     fold = policy.members[0].fold
     return Holdout(
@@ -110,8 +110,10 @@ def evaluate_holdout(policy: DeployedPolicy, market: MarketData) -> Holdout:
         start=cut.holdout_start,
         stop=rows,
         seeds=tuple(
-            SeedHoldout(which.seed, Performance.of(each.returns, years), each.trades, each.bankrupt)
+            SeedHoldout(
+                which.seed, Performance.of(each.returns, periods_per_year), each.trades, each.bankrupt
+            )
             for which, each in zip(policy.members, members, strict=True)
         ),
-        buy_and_hold=Performance.of(longest.buy_and_hold, years),
+        buy_and_hold=Performance.of(longest.buy_and_hold, periods_per_year),
     )

@@ -39,6 +39,18 @@ class BarTable:
     moves: Tensor
     notional: Tensor | None
 
+    @classmethod
+    def of(
+        cls,
+        moves: NDArray[np.float64],
+        notional: NDArray[np.float64] | None,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> BarTable:
+        """Puts what :func:`bar_moves` returns on ``device``."""
+        base = None if notional is None else torch.tensor(notional, dtype=dtype, device=device)
+        return cls(torch.tensor(moves, dtype=dtype, device=device), base)
+
     def at(self, row: Tensor) -> tuple[Bar, Tensor | None]:
         """Returns the bars and notionals after the closes ``row`` [M, E] int64, each [M, E]."""
         bar = Bar(*self.moves[row].unbind(-1))
@@ -102,17 +114,12 @@ class MarketTables:
         require_windows(folds, config.environment.episode_length)
         relative = config.data.returns == "percent"
         moves, notional = bar_moves(market.bars, config.data)
-
-        def bar_table(kind: torch.dtype) -> BarTable:
-            base = None if notional is None else torch.tensor(notional, dtype=kind, device=device)
-            return BarTable(torch.tensor(moves, dtype=kind, device=device), base)
-
         sigma = [_deviation(moves[fold.train_start : fold.train_stop - 1, 3]) for fold in folds]
         starts = [fold.train_start for fold in folds]
         rows = [fold.train_stop - fold.train_start for fold in folds]
         return cls(
-            bars=bar_table(dtype),
-            exact_bars=bar_table(torch.float64),
+            bars=BarTable.of(moves, notional, dtype, device),
+            exact_bars=BarTable.of(moves, notional, torch.float64, device),
             table=_feature_table(market, folds, dtype, device),
             sigma=torch.tensor(sigma, dtype=dtype, device=device),
             exact_sigma=torch.tensor(sigma, dtype=torch.float64, device=device),
