@@ -19,6 +19,7 @@ lists, no code. The keys:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,27 +77,32 @@ def read_policy(path: Path) -> DeployedPolicy:
 
 
 def write_policy(
-    path: Path, policy: DeployedPolicy, origin: dict[str, str | int | float], versions: dict[str, str]
+    path: Path,
+    policy: DeployedPolicy,
+    origin: Mapping[str, str | int | float] | None = None,
+    versions: Mapping[str, str] | None = None,
 ) -> None:
     """Writes ``policy`` as one file, whole or not at all.
 
     Args:
         path: Where; replaced if it exists.
-        policy: What ``read_policy`` gives back.
-        origin: Where it comes from, for the reader.
-        versions: Package -> version of the process that trained it.
+        policy: Of which ``read_policy`` gives the newest models back.
+        origin: Where an export comes from, for the reader.
+        versions: Of an export: package -> version of the process that trained it.
     """
     state: dict[str, Any] = {
         "config": policy.config.model_dump(mode="json"),
         "data_hash": policy.data_hash,
         "members": [(member.seed, member.fold) for member in policy.members],
-        "agent": {name: block.clone() for name, block in policy.weights.items()},
-        "scaler": {"center": policy.center.clone(), "inverse_scale": policy.inverse_scale.clone()},
+        "agent": policy.weights,
+        "scaler": {"center": policy.center, "inverse_scale": policy.inverse_scale},
         "sigma": policy.sigma,
         "fill": policy.fill,
         "feature_names": list(policy.feature_names),
         "feature_version": policy.feature_version,
-        "origin": origin,
-        "versions": versions,
     }
+    if origin is not None:
+        state["origin"] = dict(origin)
+    if versions is not None:
+        state["versions"] = dict(versions)
     write_checkpoint(path, state)

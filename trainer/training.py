@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.backend import Backend, resolve_backend
-from trainer.checkpoint import CheckpointWriter, read_checkpoint, require_same_training, write_checkpoint
+from trainer.checkpoint import CheckpointWriter, read_checkpoint, require_same_training
 from trainer.config import TrainerConfig
 from trainer.data.features import FEATURE_VERSION
 from trainer.data.market import MarketData
+from trainer.deployed_policy import DeployedPolicy
 from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
 from trainer.folds import Split, require_min_folds, split
 from trainer.market_learner import MarketLearner
 from trainer.members import Member, members_of
 from trainer.phases import phase
+from trainer.policy_file import write_policy
 from trainer.reports import EpochReport, LearningReport, WalkForwardScore
 from trainer.trial_statistics import STATISTICS_FILE, TrialStatistics, write_statistics
 from trainer.trial_summary import summarise_trial
@@ -142,9 +144,9 @@ class Training:
         self._writer.wait()
         if self._evaluation is None:
             self._evaluation = self.learner.evaluate()
-        weights, rows = self._weights(), self._rows(self._evaluation)
+        policy, rows = self._policy(), self._rows(self._evaluation)
         with ThreadPoolExecutor(1) as disk:  # writing waits for the disk, the bootstrap for the processor
-            written = disk.submit(self._write, weights, rows)
+            written = disk.submit(self._write, policy, rows)
             statistics = self._statistics(self._evaluation)
             written.result()
         write_statistics(self.directory / STATISTICS_FILE, statistics)
@@ -160,8 +162,8 @@ class Training:
         """The reports so far."""
         return TrainingResult(tuple(self.reports), self.finished)
 
-    def _write(self, weights: dict[str, Any], rows: EvaluationRows) -> None:
-        write_checkpoint(self.directory / WEIGHTS, weights)
+    def _write(self, policy: DeployedPolicy, rows: EvaluationRows) -> None:
+        write_policy(self.directory / WEIGHTS, policy)
         write_evaluation(self.directory / EVALUATION_FILE, rows)
 
     def _score(self, evaluation: MarketEvaluation) -> WalkForwardScore:
@@ -207,18 +209,19 @@ class Training:
     def _statistics(self, evaluation: MarketEvaluation) -> TrialStatistics:
         return summarise_trial(self.members, evaluation.members, self.market.periods_per_year)
 
-    def _weights(self) -> dict[str, Any]:
-        return {
-            "config": self.config.model_dump(mode="json"),
-            "data_hash": self.market.data_hash,
-            "members": [(member.seed, member.fold) for member in self.members],
-            "agent": self.learner.weights_state(),
-            "scaler": {"center": self.tables.table.center, "inverse_scale": self.tables.table.inverse_scale},
-            "sigma": self.tables.exact_sigma,
-            "fill": "next_close" if self.tables.at_close else "next_open",
-            "feature_names": list(self.market.feature_names),
-            "feature_version": FEATURE_VERSION,
-        }
+    def _policy(self) -> DeployedPolicy:
+        return DeployedPolicy(
+            config=self.config,
+            members=self.members,
+            data_hash=self.market.data_hash,
+            feature_names=self.market.feature_names,
+            feature_version=FEATURE_VERSION,
+            fill="next_close" if self.tables.at_close else "next_open",
+            weights=self.learner.weights_state(),
+            center=self.tables.table.center,
+            inverse_scale=self.tables.table.inverse_scale,
+            sigma=self.tables.exact_sigma,
+        )
 
     def _state(self) -> dict[str, Any]:
         return {
