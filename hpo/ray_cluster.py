@@ -31,7 +31,6 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",  # Ray's core warns on this process's stderr, past every logger
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
