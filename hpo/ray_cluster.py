@@ -40,10 +40,8 @@ QUIET = {
 }
 
 # For a searcher Ray's default is 1: each slot's process would start when the one before is up, and a trial
-# that ends meanwhile would send the one that is starting away, because its own is free. Of many processes for
-# each core, though, Ray warns, and their start gains nothing.
+# that ends meanwhile would send the one that is starting away, because its own is free.
 PENDING_TRIALS = "TUNE_MAX_PENDING_TRIALS_PG"
-PENDING_PER_CORE = 2
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ def connected(
         ConfigError: If the cluster at the address cannot be joined.
     """
     _be_quiet(search)
-    cores = os.cpu_count() or 1
-    pending = concurrent if address is not None else min(concurrent, PENDING_PER_CORE * cores)
-    os.environ[PENDING_TRIALS] = str(pending)
+    os.environ[PENDING_TRIALS] = str(concurrent)
     own = not ray.is_initialized()
     scratch: Path | None = None
     try:

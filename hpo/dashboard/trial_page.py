@@ -144,9 +144,9 @@ def _comparison(rows: EvaluationRows) -> str:
 
 
 def _where(trial: optuna.Trial) -> str:
-    seconds = trial.user_attrs.get(attributes.SECONDS)
-    node = trial.user_attrs.get(attributes.NODE)
+    known = trial.user_attrs  # every question copies all of them
+    seconds, node = known.get(attributes.SECONDS), known.get(attributes.NODE)
     words = [] if seconds is None else [f"trained {float(seconds):.1f} s"]
     if node is not None:
-        words.append(f"on {literal(node)}, GPU {literal(trial.user_attrs.get(attributes.GPU))}")
+        words.append(f"on {literal(node)}, GPU {literal(known.get(attributes.GPU))}")
     return " ".join(words)
