@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainer.config import DataConfig
 from trainer.data.arch_source import INDEX_NAMES
@@ -119,14 +120,23 @@ def _read_table(path: Path, config: DataConfig) -> RawTable:
     return read_csv(path, config)
 
 
+def _volume(table: RawTable) -> tuple[NDArray[np.float64], list[str]]:
+    """The first volume that is not 0 throughout, as that of the exchange is in a file of currencies."""
+    volume, notes = np.zeros(len(table.line)), ["no volume in the file: 0 is used"]
+    for place, index in enumerate(table.roles.volumes):
+        candidate = read_numbers(table, index, whole=True)
+        if np.isnan(candidate).all():
+            continue
+        if candidate.any():
+            first = table.names[table.roles.volumes[0]]
+            return candidate, [f"column {first} is empty or 0: {table.names[index]} is the volume"] if place else []
+        volume, notes = candidate, []
+    return volume, notes
+
+
 def _draft(table: RawTable, config: DataConfig, stamps: Stamps) -> tuple[BarDraft, list[str]]:
-    notes, roles = [], table.roles
-    volume = np.zeros(len(table.line))
-    if roles.volume is not None:
-        volume = read_numbers(table, roles.volume, whole=True)
-    if roles.volume is None or np.isnan(volume).all():
-        notes.append("no volume in the file: 0 is used")
-        volume = np.zeros(len(table.line))
+    roles = table.roles
+    volume, notes = _volume(table)
     adjusted = None if roles.adjusted is None else read_numbers(table, roles.adjusted)
     if adjusted is not None and config.returns == "difference":
         notes.append("Adj Close is not used: data.returns = difference counts quoted prices")

@@ -46,7 +46,10 @@ NUMBER = re.compile(r"^[+-]?\d+([.,]\d+)?$")
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Index of each column in the table; None where the file has no such column."""
+    """Index of each column in the table; None where the file has no such column.
+
+    ``volumes`` are all that may be it, the likeliest first.
+    """
 
     timestamp: int
     clock: int | None
@@ -55,7 +58,7 @@ class ColumnRoles:
     low: int
     close: int
     adjusted: int | None
-    volume: int | None
+    volumes: tuple[int, ...]
 
 
 def normalised(name: str) -> str:
@@ -93,14 +96,13 @@ def assign_roles(written: Sequence[str], where: str, first_row: str | None) -> C
     if names.count(names[timestamp]) > 1 and names[timestamp]:
         raise DataError(f"{where}: column {written[timestamp]} stands twice; remove one")
     clock = names.index("time") if names[timestamp] == "date" and "time" in names else None
-    volume = next((names.index(name) for name in VOLUME_NAMES if name in names), None)
-    if volume is None:
-        volume = next((index for index, name in enumerate(names) if name.startswith("volume ")), None)
+    volumes = [names.index(name) for name in VOLUME_NAMES if name in names]
+    volumes += [index for index, name in enumerate(names) if name.startswith("volume ")]
     adjusted = next((names.index(name) for name in ADJUSTED_NAMES if name in names), None)
     if adjusted is None:
         adjusted = next((index for index, name in enumerate(names) if _is_adjusted_close(name)), None)
     close, opened, high, low = found
-    return ColumnRoles(timestamp, clock, opened, high, low, close, adjusted, volume)
+    return ColumnRoles(timestamp, clock, opened, high, low, close, adjusted, tuple(volumes))
 
 
 def _unique(where: str, written: Sequence[str], group: tuple[str, ...]) -> int | None:

@@ -40,3 +40,20 @@ def test_two_header_lines_of_tickers_are_told_how_to_avoid(read):
     text = "Price,Close,High,Low,Open\nTicker,SPY,SPY,SPY,SPY\nDate,,,,\n2024-01-01,1,1,1,1\n"
     with pytest.raises(DataError, match="multi_level_index=False"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "volume", "note"),
+    [
+        ("<TICKVOL>,<VOL>", ["10,0", "12,0"], [10, 12], "column <VOL> is empty or 0: <TICKVOL> is the volume"),
+        ("<TICKVOL>,<VOL>", ["10,3", "12,0"], [3, 0], None),
+        ("Volume,Tick Volume", ["0,0", "0,0"], [0, 0], None),
+        ("Volume,Tick Volume", [",5", ",7"], [5, 7], "column Volume is empty or 0: Tick Volume is the volume"),
+        ("Volume", ["", ""], [0, 0], "no volume in the file: 0 is used"),
+    ],
+)
+def test_a_volume_that_is_never_traded_gives_way_to_one_that_is(read, header, cells, volume, note):
+    rows = [f"2024-01-0{day},1,1,1,1,{cell}" for day, cell in enumerate(cells, start=1)]
+    bars = read(f"date,open,high,low,close,{header}\n" + "\n".join(rows))
+    assert bars.volume.tolist() == volume
+    assert bars.findings.notes == (() if note is None else (note,))
