@@ -128,8 +128,8 @@ def _volume(table: RawTable) -> tuple[NDArray[np.float64], list[str]]:
         if np.isnan(candidate).all():
             continue
         if candidate.any():
-            first = table.names[table.roles.volumes[0]]
-            return candidate, [f"column {first} is empty or 0: {table.names[index]} is the volume"] if place else []
+            first, chosen = table.names[table.roles.volumes[0]], table.names[index]
+            return candidate, [f"column {first} is empty or 0: {chosen} is the volume"] if place else []
         volume, notes = candidate, []
     return volume, notes
 

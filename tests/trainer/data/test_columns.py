@@ -45,10 +45,20 @@ def test_two_header_lines_of_tickers_are_told_how_to_avoid(read):
 @pytest.mark.parametrize(
     ("header", "cells", "volume", "note"),
     [
-        ("<TICKVOL>,<VOL>", ["10,0", "12,0"], [10, 12], "column <VOL> is empty or 0: <TICKVOL> is the volume"),
+        (
+            "<TICKVOL>,<VOL>",
+            ["10,0", "12,0"],
+            [10, 12],
+            "column <VOL> is empty or 0: <TICKVOL> is the volume",
+        ),
         ("<TICKVOL>,<VOL>", ["10,3", "12,0"], [3, 0], None),
         ("Volume,Tick Volume", ["0,0", "0,0"], [0, 0], None),
-        ("Volume,Tick Volume", [",5", ",7"], [5, 7], "column Volume is empty or 0: Tick Volume is the volume"),
+        (
+            "Volume,Tick Volume",
+            [",5", ",7"],
+            [5, 7],
+            "column Volume is empty or 0: Tick Volume is the volume",
+        ),
         ("Volume", ["", ""], [0, 0], "no volume in the file: 0 is used"),
     ],
 )
