@@ -61,7 +61,8 @@ def test_the_studys_note_tells_objective_data_split_and_verdict(visit):
     assert "known_answer" in text
     assert "900 bars" in text
     assert "tested on" in text
-    assert "Buy and hold, same bars" in text
+    assert "Chance that it is luck" in text
+    assert "Buy and hold" in text
 
 
 def test_the_best_trials_page_shows_note_equity_picture_log_and_attributes(visit, shown):
