@@ -6,10 +6,7 @@ import shutil
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
 
-import optuna
-from optuna.storages import BaseStorage
 from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneConfig, Tuner
 from ray.tune.experiment import Trial
 
@@ -18,11 +15,11 @@ from hpo.cluster_watch import posts_of_this_cluster, watching
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
 from hpo.full_disk import full_disk
-from hpo.interruption import Interruption
+from hpo.job import Job
 from hpo.ledger import StudyLedger
 from hpo.mirrored_storage import mirrored
 from hpo.nvml import find_nvml
-from hpo.outcome import Ended, Say, SearchOutcome, summarise
+from hpo.outcome import Ended, SearchOutcome, summarise
 from hpo.progress import Display, LineDisplay, SearchProgress
 from hpo.progress_table import TableDisplay, gpu_use
 from hpo.ray_cluster import Cluster, connected, require_code_on_every_node, require_on_every_node
@@ -35,43 +32,10 @@ from hpo.standing import BestSoFar, Standing
 from hpo.storage_files import ALTERNATIVES, sqlite_file
 from hpo.studies import ended, finished
 from hpo.submission import build_trainable, size_in_bytes
-from hpo.trainable import ASSIGNMENT, Assignment, TrainingFactory
-from trainer.config import SearchSpace
-from trainer.data.market import MarketData
+from hpo.trainable import ASSIGNMENT, Assignment
 from trainer.errors import ConfigError
 
 BUDGET_GRACE_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Job:
-    """An open study and everything that running it needs.
-
-    Attributes:
-        search: The effective configuration.
-        space: What is searched.
-        study: Created or opened; this process is its driver.
-        storage: The study's storage.
-        market: The data.
-        training: What a trial runs.
-        gpus: What a cluster on this machine offers.
-        say: Prints a line for the user.
-        interruption: Installed signal handlers.
-        address: Of the running cluster to join; ``None`` starts one.
-        display: Where progress is shown; ``None``: a table on a terminal, lines elsewhere.
-    """
-
-    search: SearchConfig
-    space: SearchSpace
-    study: optuna.Study
-    storage: BaseStorage
-    market: MarketData
-    training: str | TrainingFactory
-    gpus: tuple[Gpu, ...]
-    say: Say
-    interruption: Interruption
-    address: str | None = None
-    display: Display | None = None
 
 
 class SearchStopper(Stopper):
@@ -118,8 +82,9 @@ def drive(job: Job) -> SearchOutcome:
     data = DataRecord.of(job.market, search.trainer.data.path)
     describe_study(job.study, search, job.space, job.market)
     shared = shared_study(job.study, job.storage)
+    display = job.display or default_display(job.place.gpus)
     with (
-        SearchProgress(search.study, _standing(job), job.display or default_display(job.gpus)) as progress,
+        SearchProgress(search.study, _standing(job), display) as progress,
         nullcontext() if shared is None else shared.signed_in(),
     ):
         study, storage = mirrored(job.study, job.storage)
@@ -176,8 +141,9 @@ def _standing(job: Job) -> Standing:
 
 def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: float) -> None:
     search = job.search
-    planned = concurrency(search, len(job.gpus)) if job.address is None else search.concurrent
-    with connected(search, job.gpus, planned, size_in_bytes(job.market), job.address) as cluster:
+    gpus, address = job.place.gpus, job.place.address
+    planned = concurrency(search, len(gpus)) if address is None else search.concurrent
+    with connected(search, gpus, planned, size_in_bytes(job.market), address) as cluster:
         job.interruption.install()
         job.say(cluster.note)
         require_fit(search, directory, cluster)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import optuna
-from optuna.storages import BaseStorage
 
 from hpo.cluster_address import ignored_address, joins, require_lasting, running_cluster
 from hpo.combinations import require_legal_combinations, require_room_for_lanes
 from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
+from hpo.job import Job, Place
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.postgres import is_postgres
-from hpo.resources import Gpu, check_gpus, visible_gpus
+from hpo.resources import check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.search_market import market_of
 from hpo.shared_study import shared_study
@@ -46,14 +45,6 @@ if TYPE_CHECKING:
     from trainer.data.market import MarketData
 
 TRAINING = "trainer.warm_trainings:in_this_process"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the trials run: on this machine's GPUs, or in the running cluster at an address."""
-
-    gpus: tuple[Gpu, ...]
-    address: str | None
 
 
 def tune(
@@ -105,7 +96,10 @@ def tune(
                 store_search(study, search)
             directory.write_search(search)
         try:
-            return _drive(search, space, study, storage, data, training, place, say, interruption, display)
+            from hpo.driver import drive  # imports Ray, which a refused search need not wait for
+
+            job = Job(search, space, study, storage, data, training, place, say, interruption, display)
+            return drive(job)
         except FoxtuneError:
             withdraw(study, storage, directory)
             raise
@@ -154,7 +148,10 @@ def resume(
         data = _fitting_market(search, space, market, say, guarded=False)
         require_same(search.study, old, StudyDefinition.of(search, space, data.data_hash))
         directory.write_search(search)
-        return _drive(search, old.space, study, storage, data, training, place, say, interruption, display)
+        from hpo.driver import drive  # as in tune
+
+        job = Job(search, old.space, study, storage, data, training, place, say, interruption, display)
+        return drive(job)
 
 
 def saved_search(runs: str, study: str, storage: str | None = None) -> SearchConfig:
@@ -245,33 +242,3 @@ def _require_picklable(training: str | TrainingFactory) -> None:
         from hpo.submission import require_picklable
 
         require_picklable("training", training)
-
-
-def _drive(
-    search: SearchConfig,
-    space: SearchSpace,
-    study: optuna.Study,
-    storage: BaseStorage,
-    market: MarketData,
-    training: str | TrainingFactory,
-    place: Place,
-    say: Say,
-    interruption: Interruption,
-    display: Display | None,
-) -> SearchOutcome:
-    from hpo.driver import Job, drive  # imports Ray, which a refused search need not wait for
-
-    job = Job(
-        search,
-        space,
-        study,
-        storage,
-        market,
-        training,
-        place.gpus,
-        say,
-        interruption,
-        place.address,
-        display,
-    )
-    return drive(job)
