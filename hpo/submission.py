@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ray import cloudpickle, tune
@@ -33,21 +36,23 @@ def require_picklable(name: str, value: object) -> None:
     """Refuses what a worker could not receive.
 
     Raises:
-        ConfigError: Naming the innermost attribute that cannot be pickled, or the size.
+        ConfigError: Naming the innermost part that cannot be pickled, or that is too large.
     """
     try:
-        size = len(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+        size = _pickled_bytes(value)
     except Exception as error:  # pickling runs foreign code, which may raise anything
-        where, culprit = _culprit(name, value, 0)
+        where, culprit = _innermost(name, value, _cannot_be_pickled)
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise ConfigError(
             where,
             f"cannot be sent to the trials' processes: {type(culprit).__name__} cannot be pickled "
-            f"({str(error).splitlines()[0]}); make it when it is used, or define __getstate__",
+            f"({reason}); make it when it is used, or define __getstate__",
         ) from None
     if size > LIMIT_BYTES:
+        where, _ = _innermost(name, value, _is_too_large)
         raise ConfigError(
-            name,
-            f"must be below {LIMIT_BYTES} bytes when pickled, but is {size}; keep data in a file",
+            where,
+            f"must be below {LIMIT_BYTES} bytes when pickled, but {name} is {size}; keep data in a file",
         )
 
 
@@ -58,20 +63,52 @@ def size_in_bytes(value: object) -> int:
     return len(body) + sum(buffer.raw().nbytes for buffer in buffers)
 
 
-def _culprit(name: str, value: object, depth: int) -> tuple[str, object]:
-    parts: dict[str, object] = dict(getattr(value, "__dict__", None) or {})
-    closure = getattr(value, "__closure__", None) or ()
-    free = getattr(getattr(value, "__code__", None), "co_freevars", ())
-    parts.update({key: cell.cell_contents for key, cell in zip(free, closure, strict=False)})
-    for key, part in parts.items():
-        if depth < 8 and not key.startswith("__") and not _can_pickle(part):
-            return _culprit(f"{name}.{key}", part, depth + 1)
-    return name, value
+def _innermost(name: str, value: object, bad: Callable[[object], bool]) -> tuple[str, object]:
+    """Follows ``bad`` parts inwards from a bad value; returns the last one and how it is reached."""
+    seen = {id(value)}
+    while True:
+        for step, part in _parts(value):
+            if id(part) not in seen and bad(part):
+                seen.add(id(part))
+                name, value = f"{name}{step}", part
+                break
+        else:
+            return name, value
 
 
-def _can_pickle(value: object) -> bool:
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """What pickling a value would pickle too, with how it is written from there."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", part) for key, part in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((f"[{index}]", part) for index, part in enumerate(value))
+    elif isinstance(value, functools.partial):
+        yield from ((".func", value.func), (".args", value.args), (".keywords", value.keywords))
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+    elif isinstance(value, types.FunctionType):
+        names = value.__code__.co_names
+        yield from ((f".{key}", value.__globals__[key]) for key in names if key in value.__globals__)
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        yield from ((f".{key}", cell.cell_contents) for key, cell in cells)
+        yield from ((".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__))
+    slots = (slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ()))
+    kept = {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}
+    kept.update(getattr(value, "__dict__", None) or {})
+    yield from ((f".{key}", part) for key, part in kept.items() if not key.startswith("__"))
+
+
+def _cannot_be_pickled(value: object) -> bool:
     try:
-        cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+        _pickled_bytes(value)
     except Exception:  # as above; the caller reports it
-        return False
-    return True
+        return True
+    return False
+
+
+def _is_too_large(value: object) -> bool:
+    return _pickled_bytes(value) > LIMIT_BYTES
+
+
+def _pickled_bytes(value: object) -> int:
+    return len(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
