@@ -7,6 +7,7 @@ A user's error is printed as one line and ends with exit code 2, an interrupt wi
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
+NEARLY = 0.75  # similarity of two flags: that of --trails and --trials is 0.88, of --fee and --seed 0.73
 SIGNALLED = 128  # plus the signal's number, as shells say it
 
 
@@ -34,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 done, 1 done with a negative answer, 2 a user's error, 130 interrupted.
     """
-    arguments = build_parser().parse_args(argv)
+    arguments, unknown = build_parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.refuse(unknown[0])
     command: Command = arguments.command
     debug = arguments.debug or arguments.debug_late
     try:
@@ -90,6 +94,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USER_ERROR, f"foxtune: error: {message}; see {self.prog} --help\n")
 
+    def refuse(self, word: str) -> NoReturn:
+        """Says that the command has no such argument, and which flag of it is spelt nearly so."""
+        flag = word.partition("=")[0]
+        near = difflib.get_close_matches(flag, self._option_string_actions, n=1, cutoff=NEARLY)
+        self.error("; the nearest known one is ".join([f"unknown argument {flag}", *near]))
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Declares all commands without importing anything heavy."""
@@ -110,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
             "--debug", action="store_true", dest="debug_late", help="show the traceback of an error"
         )
         command.add_arguments(subparser)
-        subparser.set_defaults(command=command)
+        subparser.set_defaults(command=command, parser=subparser)
     return parser
 
 

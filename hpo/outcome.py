@@ -84,15 +84,16 @@ class SearchOutcome:
         counts = (
             f"{self.complete} complete, {self.pruned} pruned, {self.failed} failed, {self.waiting} waiting"
         )
+        spent = f"{counts} in {self.seconds:.0f} s"
         go_on = f"continue with `foxtune resume {self.study}`"
         texts = {
-            Ended.FINISHED: f"search finished: {counts}",
+            Ended.FINISHED: f"search finished: {spent}",
             Ended.NOTHING_TO_DO: f"nothing to do: every trial that was asked for has ended ({counts})",
-            Ended.TIME_BUDGET: f"time budget used up: {counts}; {go_on}",
-            Ended.INTERRUPTED: f"interrupted: {counts}; {go_on}",
-            Ended.BROKEN_OFF: f"broken off: {counts}; {self.reason}",
-            Ended.TOO_MANY_FAILURES: f"stopped, too many trials failed in a row: {counts}",
-            Ended.NONE_COMPLETE: f"no trial completed: {counts}",
+            Ended.TIME_BUDGET: f"time budget used up: {spent}; {go_on}",
+            Ended.INTERRUPTED: f"interrupted: {spent}; {go_on}",
+            Ended.BROKEN_OFF: f"broken off: {spent}; {self.reason}",
+            Ended.TOO_MANY_FAILURES: f"stopped, too many trials failed in a row: {spent}",
+            Ended.NONE_COMPLETE: f"no trial completed: {spent}",
         }
         if self.reason is None or self.ended is Ended.BROKEN_OFF:
             return texts[self.ended]

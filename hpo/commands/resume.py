@@ -10,7 +10,7 @@ from hpo.commands.output import Output, add_output_arguments, chosen_output
 from hpo.commands.study_flags import add_study_arguments, study_name
 from trainer.errors import ConfigError
 
-NAMED_BY_STUDY = ("--study", "--storage")
+NAMED_BY_STUDY = ("--study", "--runs", "--storage")
 FLAGS = (*TRAINING_FLAGS, *(flag for flag in SEARCH_FLAGS if flag.option not in NAMED_BY_STUDY))
 
 

@@ -81,8 +81,7 @@ def end_lines(outcome: SearchOutcome, trials: list[FrozenTrial]) -> str:
     from hpo.search_rates import search_rates
 
     rates = search_rates(trials)
-    text = f"{outcome.message} in {outcome.seconds:.0f} s"
-    return f"{text}\n{rates.line}" if rates.gaps else text
+    return f"{outcome.message}\n{rates.line}" if rates.gaps else outcome.message
 
 
 def best_lines(trial: FrozenTrial) -> str:

@@ -33,10 +33,11 @@ def test_the_flags_of_a_search_reach_their_keys():
     words = (
         "--data x.csv --space full --trials 9 --seeds 2 --folds 4 --epochs 6 --study s "
         "--storage journal:s.log --concurrent 3 --gpus-per-trial 0 --time-budget 30m --seed 7 "
-        "--backend reference"
+        "--backend reference --runs elsewhere"
     )
     config = effective_from(parsed(*words.split()), FLAGS).config
     assert (config.space, config.trials, config.study, config.storage) == ("full", 9, "s", "journal:s.log")
+    assert config.runs == "elsewhere"
     assert (config.concurrent, config.resources.gpu, config.time_budget, config.seed) == (3, 0.0, 1800.0, 7)
     trainer = config.trainer
     assert (trainer.data.path, trainer.walk_forward.folds) == ("x.csv", 4)

@@ -114,13 +114,27 @@ def test_an_import_that_fails_for_another_reason_is_not_taken_for_an_interrupt(m
         main(["stop"])
 
 
-def test_an_abbreviated_flag_is_refused(capsys):
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["config", "--trial", "3"], "--trial; the nearest known one is --trials; see foxtune config --help"),
+        (["tune", "--trails=3"], "--trails; the nearest known one is --trials; see foxtune tune --help"),
+        (["tune", "--fee", "3"], "--fee; see foxtune tune --help"),
+        (["report", "mine", "--json"], "--json; see foxtune report --help"),
+    ],
+)
+def test_an_unknown_or_abbreviated_flag_is_refused_with_the_nearest_of_the_command(argv, told, capsys):
     with pytest.raises(SystemExit) as caught:
-        main(["config", "--trial", "3"])
+        main(argv)
     assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        "foxtune: error: unrecognized arguments: --trial 3; see foxtune --help\n"
-    )
+    assert capsys.readouterr().err == f"foxtune: error: unknown argument {told}\n"
+
+
+def test_a_word_too_many_is_refused(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["report", "mine", "yours"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == ("foxtune: error: unknown argument yours; see foxtune report --help\n")
 
 
 INTERRUPTED = """

@@ -59,6 +59,12 @@ def test_the_end_says_how_fast_the_trials_followed_each_other(tmp_path):
     assert end_lines(outcome(tmp_path), [first]) == ended
 
 
+def test_the_seconds_of_a_search_do_not_follow_what_to_type_next(tmp_path):
+    assert end_lines(outcome(tmp_path, ended=Ended.INTERRUPTED), []) == (
+        "interrupted: 3 complete, 1 pruned, 0 failed, 0 waiting in 1 s; continue with `foxtune resume s`"
+    )
+
+
 def test_the_table_has_a_line_per_trial_and_marks_the_best():
     study = study_of(0.5, 1.25)
     assert trial_table(study.trials, 1).splitlines() == [
