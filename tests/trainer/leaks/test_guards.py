@@ -4,12 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 
 from trainer.config import TrainerConfig
 from trainer.data.features import build_features
 from trainer.data.market import load_market
-from trainer.data.scaler import fit_scaler
 from trainer.errors import LeakError
 from trainer.folds import split
 from trainer.leaks.causal_features import causal_features
@@ -18,20 +16,8 @@ from trainer.leaks.foreseeing_column import foreseeing_column
 from trainer.leaks.guard import Judgement
 from trainer.leaks.guards import GUARDS, require_no_leak, verdicts
 from trainer.leaks.same_bar_fill import same_bar_fill
-from trainer.leaks.scaler_window import scaler_window
-from trainer.market_tables import MarketTables
 
 CONFIG = TrainerConfig().with_overrides({"data.path": "sp500"})
-
-
-@pytest.fixture(scope="module")
-def market():
-    return load_market(CONFIG)
-
-
-@pytest.fixture(scope="module")
-def folds(market):
-    return split(len(market.bars), CONFIG.walk_forward)
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +42,33 @@ def test_packaged_markets_pass_every_guard(name):
     config = TrainerConfig().with_overrides({"data.path": name})
     packaged = load_market(config)
     found = verdicts(packaged, split(len(packaged.bars), config.walk_forward), config)
+    assert [verdict.judgement for verdict in found] == [Judgement.CLEAN] * len(GUARDS)
+
+
+def test_hourly_currency_bars_pass_every_guard(tmp_path):
+    """Five digits, quiet nights, weekends without bars, and one open in eight at the close before."""
+    hours = np.arange(np.datetime64("2023-01-02T00"), np.datetime64("2023-09-30T00"))
+    hours = hours[np.is_busday(hours.astype("datetime64[D]"))]
+    draws = np.random.default_rng(11)
+    hour = (hours - hours.astype("datetime64[D]")).astype(int)
+    lively = np.where((hour >= 7) & (hour < 17), 0.0011, 0.0004)
+    close = np.round(1.08 * np.exp(np.cumsum(lively * draws.standard_normal(len(hours)))), 5)
+    slip = np.where(draws.random(len(hours)) < 1 / 8, 0.0, draws.choice([-1e-5, 1e-5, 2e-5], len(hours)))
+    opened = np.round(np.append(1.08, close[:-1]) + slip, 5)
+    high = np.round(np.maximum(opened, close) + lively * draws.random(len(hours)), 5)
+    low = np.round(np.minimum(opened, close) - lively * draws.random(len(hours)), 5)
+    ticks = (1000 * lively / 0.0004 * draws.lognormal(0, 0.4, len(hours))).astype(int)
+    rows = [
+        f"{each.item():%d.%m.%Y %H:%M},{o},{h},{low_},{c},{t}"
+        for each, o, h, low_, c, t in zip(hours, opened, high, low, close, ticks, strict=True)
+    ]
+    path = tmp_path / "eurusd.csv"
+    path.write_text("time,open,high,low,close,volume\n" + "\n".join(rows))
+    keys = {"data.path": str(path), "data.date_format": "%d.%m.%Y %H:%M"}
+    config = TrainerConfig().with_overrides(keys)
+    market = load_market(config)
+    assert market.bars.findings.warnings == ()
+    found = verdicts(market, split(len(market.bars), config.walk_forward), config)
     assert [verdict.judgement for verdict in found] == [Judgement.CLEAN] * len(GUARDS)
 
 
@@ -108,47 +121,6 @@ def test_columns_of_the_data_alone_are_said_to_be_beyond_this_check(market, fold
     assert verdict.judgement is Judgement.WARNING
     assert "'news'" in verdict.message
     assert "0 columns built here: none" in verdict.message
-
-
-@pytest.mark.parametrize(
-    "fit",
-    [
-        lambda features, start, stop: fit_scaler(features, 0, len(features)),
-        lambda features, start, stop: fit_scaler(features, start, stop + 1),
-        lambda features, start, stop: fit_scaler(features, max(start - 1, 0), stop),
-    ],
-    ids=["all rows", "one row later", "one row earlier"],
-)
-def test_a_scaler_that_the_training_fits_outside_its_window_is_caught(market, folds, monkeypatch, fit):
-    later = dataclasses.replace(
-        folds, folds=tuple(dataclasses.replace(f, train_start=9) for f in folds.folds)
-    )
-    assert scaler_window(market, later, CONFIG).judgement is Judgement.CLEAN
-    monkeypatch.setattr("trainer.market_tables.fit_scaler", fit)
-    verdict = scaler_window(market, later, CONFIG)
-    assert verdict.judgement is Judgement.LEAK
-    assert "a scaler must be fitted" in verdict.message
-
-
-def test_a_deviation_that_the_training_fits_outside_its_window_is_caught(market, folds, monkeypatch):
-    build = MarketTables.build
-
-    def of_all_rows(*arguments):
-        tables = build(*arguments)
-        everything = torch.std(tables.exact_bars.moves[:, 3], correction=0)
-        return dataclasses.replace(tables, exact_sigma=everything.expand(tables.members))
-
-    monkeypatch.setattr(MarketTables, "build", of_all_rows)
-    verdict = scaler_window(market, folds, CONFIG)
-    assert verdict.judgement is Judgement.LEAK
-    assert "a deviation of returns must be fitted" in verdict.message
-
-
-def test_folds_that_a_training_refuses_are_said_to_be_so(market, folds):
-    short = CONFIG.with_overrides({"episode_length": 3000, "episodes": 4})
-    verdict = scaler_window(market, folds, short)
-    assert verdict.judgement is Judgement.WARNING
-    assert "environment.episode_length" in verdict.message
 
 
 @pytest.mark.parametrize(
