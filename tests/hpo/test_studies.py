@@ -12,6 +12,7 @@ from hpo.run_directory import RunDirectory
 from hpo.sampling import suggest
 from hpo.storages import open_storage
 from hpo.studies import create, finished, fork, open_existing, reconcile, running
+from hpo.tuner import resume
 from trainer.config import Choice, Float, SearchSpace, When
 from trainer.errors import ConfigError
 
@@ -63,6 +64,22 @@ def test_another_list_of_choices_is_refused_with_a_table(make_search, space):
     changed = SearchSpace(space.name, (*space.parameters[:-1], wider))
     with pytest.raises(ConfigError, match=r'her_strategy +\{"final", "future"\} .*"episode"\}'):
         make(make_search(), changed)
+
+
+@pytest.mark.parametrize("low", [0.4, 0.6])
+def test_a_refused_change_leaves_the_storage_as_it_was(make_search, space, low):
+    search = make_search()
+    study, storage, directory = make(search, space)
+    complete(study, space, 0.8, 0.0, 0.2)
+    storage.remove_session()
+    storage.engine.dispose()  # writes its log into the file
+    before = (directory.path / "study.db").read_bytes()
+    with pytest.raises(ConfigError, match="made with another definition"):
+        resume(search, with_range(space, low=low))
+    with pytest.raises(ConfigError, match="made with another definition"):
+        make(search, with_range(space, low=low))
+    assert (directory.path / "study.db").read_bytes() == before
+    assert [trial.value for trial in study.get_trials()] == [0.2]
 
 
 def test_other_data_and_another_fixed_key_are_refused_but_a_runtime_key_is_not(make_search, space):
