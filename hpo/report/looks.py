@@ -61,7 +61,7 @@ def _holdout_table(uses: Sequence[HoldoutUse]) -> str:
     rows = [
         [
             str(index),
-            moment(use.date),
+            plain(moment(use.date)),
             str(use.number),
             f"{use.trials:,}",
             _ratio(use),
@@ -102,7 +102,7 @@ def _replication_table(found: Sequence[Replication]) -> str:
         return ""
     rows = [
         [
-            moment(each.date),
+            plain(moment(each.date)),
             str(each.number),
             f"{each.first_seed} to {each.first_seed + each.seeds - 1}",
             _spread(each),

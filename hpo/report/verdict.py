@@ -122,7 +122,7 @@ def _comparison(findings: Findings) -> str:
     rows = _earned_row("Best trial, net", findings.winner.policy)
     rows += _earned_row("Buy and hold", findings.winner.benchmark)
     return (
-        '<div class="scroll"><table class="compare"><thead><tr><th></th><th>Total return</th>'
+        '<div class="scroll"><table class="compare"><thead><tr><th></th><th>Return</th>'
         f"<th>Deepest drawdown</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

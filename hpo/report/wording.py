@@ -55,7 +55,7 @@ def years(value: float | None, missing: str = NOT_DEFINED) -> str:
 
 def moment(stamp: str) -> str:
     """An ISO 8601 time in UTC as ``2026-03-01 10:00``, to the minute."""
-    return plain(stamp[:16].replace("T", " "))
+    return stamp[:16].replace("T", " ")
 
 
 def parameter(value: Any) -> str:

@@ -23,7 +23,7 @@ from hpo.report.search_charts import parameter_charts
 from hpo.report.tables import configuration, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
-from hpo.report.wording import number, plain
+from hpo.report.wording import moment, number, plain
 from hpo.search_rates import search_rates
 
 NO_BARS = (
@@ -122,7 +122,7 @@ def _subtitle(best: TrialRecord | None, findings: Findings | None) -> str:
     parts = [str(data[key]) for key in ("name", "path") if data.get(key)]
     words = ["Data: " + " ".join(dict.fromkeys(parts))] if parts else []
     if data.get("rows") and data.get("first") and data.get("last"):
-        first, last = (str(data[key]).removesuffix("T00:00:00Z") for key in ("first", "last"))
+        first, last = (moment(str(data[key])).removesuffix(" 00:00") for key in ("first", "last"))
         words.append(f"{data['rows']:,} bars from {first} to {last}")
     if data.get("hash"):
         words.append(f"hash {str(data['hash'])[:12]}")

@@ -18,6 +18,12 @@ return [...document.querySelectorAll('section *')]
     && e.clientWidth && (e.scrollWidth > e.clientWidth + 1))
   .map(e => e.tagName + ' ' + e.textContent.slice(0, 60))
 """
+# Tables that must fit every window, so that nobody has to scroll them sideways.
+WIDE = """
+return [...document.querySelectorAll('.compare, .costs, .cards, .facts, .notes')]
+  .filter(e => e.getBoundingClientRect().right > e.closest('section').getBoundingClientRect().right - 9)
+  .map(e => e.className)
+"""
 # Pairs of leaves of the verdict that lie over each other.
 OVERLAPS = """
 const leaves = [...document.querySelectorAll('section:first-of-type *')].filter(e => !e.children.length
@@ -105,5 +111,6 @@ def test_no_text_is_cut_and_nothing_overlaps(page):
     scrolled, shown_width = page.execute_script(sizes)
     assert scrolled <= shown_width
     assert page.execute_script(CUT) == []
+    assert page.execute_script(WIDE) == []
     assert page.execute_script(OVERLAPS) == []
     assert page.execute_script(CHART_WORDS) == []

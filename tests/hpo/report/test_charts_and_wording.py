@@ -1,6 +1,6 @@
 import numpy as np
 
-from hpo.report.wording import number, percent, probability
+from hpo.report.wording import moment, number, percent, probability
 from hpo.thinning import thinned
 
 
@@ -20,3 +20,7 @@ def test_numbers_carry_a_true_minus_and_no_negative_zero():
     assert percent(0.0123) == "1.2 %"
     assert probability(1.0) == "&gt; 99.9 %"
     assert probability(0.9003968) == "90.0 %"
+
+
+def test_a_time_is_shown_to_the_minute():
+    assert moment("2017-04-19T09:30:59Z") == "2017-04-19 09:30"
