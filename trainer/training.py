@@ -179,7 +179,11 @@ class Training:
         means = self.learner.means.read()
         first_moment, variance = self.learner.moments()
         return LearningReport(
-            **means,
+            critic_loss=means.critic_loss,
+            value_loss=means.value_loss,
+            value_gap=means.value_gap,
+            gradient_norm=means.gradient_norm,
+            clipped_target_share=means.clipped_target_share,
             skipped_steps=int(self.learner.guard.skipped.sum()),
             first_moment=first_moment,
             variance=variance,
