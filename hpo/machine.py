@@ -75,8 +75,7 @@ def python_finding(version: tuple[int, ...]) -> Finding:
 
 def package_finding(name: str, version: str | None, wanted: Requirement | None) -> Finding:
     """Holds a package's version against the range that foxtune declares."""
-    text = str(wanted.specifier) if wanted is not None else ""
-    install = f'pip install "{name}{text}"'
+    install = f'pip install "{name if wanted is None else wanted}"'  # with its extras, as ray[tune]
     if version is None:
         return Finding(name, "none", MISSING, install)
     if wanted is not None and not wanted.specifier.contains(Version(version), prereleases=True):

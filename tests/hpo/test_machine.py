@@ -51,7 +51,9 @@ def test_a_wrong_python_names_what_to_type():
 
 
 def test_a_missing_package_names_the_install_command_with_its_range():
-    assert package_finding("ray", None, RAY) == Finding("ray", "none", MISSING, 'pip install "ray<3,>=2.50"')
+    assert package_finding("ray", None, RAY) == Finding(
+        "ray", "none", MISSING, 'pip install "ray[tune]<3,>=2.50"'
+    )
 
 
 @pytest.mark.parametrize(("version", "state"), [("2.49.1", WRONG), ("2.60.0", OK), ("3.0", WRONG)])
