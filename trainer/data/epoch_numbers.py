@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trainer.config import DataConfig
 from trainer.data.raw_table import RawTable
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, DataError
 
 Unit = Literal["s", "ms", "us", "ns"]
 NANOSECONDS: tuple[tuple[Unit, int], ...] = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
@@ -22,6 +22,7 @@ SMALLEST = 1e8  # s, March 1973: smaller numbers are row numbers or spreadsheet 
 EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
 GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
 KEY = "data.timestamp_unit"
+SPREADSHEET_DIGITS = 7  # a spreadsheet shows 6 of a long number; already hourly bars need 8
 # Counts of 100 ns from other origins, 1965 to 2045: by magnitude they pass for nanoseconds of 1973 or 1990.
 OTHER_ORIGINS = (
     ("FILETIME, 100 ns since 1601", 1.148e17, 1.401e17),
@@ -43,8 +44,10 @@ def read_epoch(
     Raises:
         ConfigError: Naming ``data.timestamp_unit`` where the unit cannot be told, differs between rows,
             or leads outside 1900 to now + 2 days.
+        DataError: For numbers that a spreadsheet has shortened to a few digits and an exponent.
     """
     exact = _exact(cells)
+    _refuse_shortened(table, index, exact, cells)
     size = np.abs(np.array(exact, dtype=np.float64))
     unit = config.timestamp_unit or _by_magnitude(table, index, size, cells)
     scale = dict(NANOSECONDS)[unit]
@@ -70,6 +73,17 @@ def _exact(cells: Sequence[Any]) -> list[int] | list[Decimal]:
         except ValueError:  # a fraction or an exponent in the text
             pass
     return [Decimal(str(cell)) for cell in cells]
+
+
+def _refuse_shortened(
+    table: RawTable, index: int, exact: list[int] | list[Decimal], cells: Sequence[Any]
+) -> None:
+    rows = [row for row, cell in enumerate(cells) if isinstance(cell, str) and "e" in cell.lower()]
+    if rows and max(len(Decimal(exact[row]).as_tuple().digits) for row in rows) <= SPREADSHEET_DIGITS:
+        raise DataError(
+            f"{table.source}, {table.where(rows)}, column {table.names[index]}: {cells[rows[0]]} has lost "
+            "its last digits, as in a spreadsheet; export the column again as whole numbers"
+        )
 
 
 def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells: Sequence[Any]) -> Unit:

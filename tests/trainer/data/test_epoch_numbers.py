@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, DataError
 
 NET = [638_396_640_000_000_000 + hour * 36_000_000_000 for hour in range(3)]  # 2024-01-01T00:00, hourly
 FILETIME = [133_485_408_000_000_000 + hour * 36_000_000_000 for hour in range(3)]
@@ -58,3 +58,20 @@ def test_a_number_whose_fields_are_no_date_is_an_epoch_and_a_given_unit_is_belie
     assert read(flat(milliseconds)).timestamp.tolist() == [each * 10**6 for each in milliseconds]
     dates = [199_901_010_000, 199_901_010_100]
     assert read(flat(dates), timestamp_unit="ms").timestamp.tolist() == [each * 10**6 for each in dates]
+
+
+def test_numbers_that_a_spreadsheet_has_shortened_are_refused_with_the_line_and_the_cell(read, flat):
+    days = ["1.70407E+12", "1.70415E+12", "1.70424E+12"]  # days from 1 January 2024, up to an hour off
+    with pytest.raises(DataError) as refusal:
+        read(flat(days))
+    assert str(refusal.value).endswith(
+        "lines 2, 3, 4 (3 in all), column timestamp: 1.70407E+12 has lost its last digits, as in a spreadsheet; "
+        "export the column again as whole numbers"
+    )
+    with pytest.raises(DataError, match="lost its last digits"):
+        read(flat(days), timestamp_unit="ms")
+
+
+def test_numbers_with_an_exponent_that_hold_all_digits_are_read(read, flat):
+    hours = ["1.7040672e+18", "1.7040708e+18"]  # 2024-01-01T00:00 and 01:00, as pandas writes floats
+    assert read(flat(hours)).timestamp.tolist() == [1_704_067_200 * 10**9, 1_704_070_800 * 10**9]
