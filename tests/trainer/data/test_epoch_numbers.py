@@ -65,8 +65,8 @@ def test_numbers_that_a_spreadsheet_has_shortened_are_refused_with_the_line_and_
     with pytest.raises(DataError) as refusal:
         read(flat(days))
     assert str(refusal.value).endswith(
-        "lines 2, 3, 4 (3 in all), column timestamp: 1.70407E+12 has lost its last digits, as in a spreadsheet; "
-        "export the column again as whole numbers"
+        "lines 2, 3, 4 (3 in all), column timestamp: 1.70407E+12 has lost its last digits, "
+        "as in a spreadsheet; export the column again as whole numbers"
     )
     with pytest.raises(DataError, match="lost its last digits"):
         read(flat(days), timestamp_unit="ms")
