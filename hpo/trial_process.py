@@ -13,9 +13,9 @@ from typing import TextIO
 import ray
 
 from hpo.attributes import Machine
+from hpo.resources import VISIBLE
 
 PACKAGES = ("foxtune", "torch", "numpy", "ray", "optuna", "cupy-cuda12x", "cupy-cuda13x")
-GPU_ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
 
 
 class TrialLog:
@@ -62,7 +62,7 @@ def hide_gpus() -> None:
 
     Ray leaves the driver's list in place for a task that asked for no GPU.
     """
-    os.environ[GPU_ENVIRONMENT] = ""
+    os.environ[VISIBLE] = ""
 
 
 def describe_machine() -> Machine:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
-from hpo.commands.config_flags import TRAINING_FLAGS, add_flags, assignments
+from hpo.commands.config_flags import TRAINING_FLAGS, add_flags, effective_from
 
 if TYPE_CHECKING:
     from trainer.compatibility import Finding
@@ -42,12 +42,10 @@ def table(findings: list[Finding]) -> str:
 def _print_memory(arguments: Namespace) -> None:
     """The fused backend's buffers, unless the reference is asked for: on the CPU memory is seldom short."""
     from hpo.commands.training_plan import memory_lines
-    from hpo.effective_config import resolve
     from hpo.resources import visible_gpus
     from trainer.data.market import load_market
 
-    flags = assignments(arguments, TRAINING_FLAGS)
-    config = resolve(flags, arguments.config, arguments.profile, []).config.trainer
+    config = effective_from(arguments, TRAINING_FLAGS).config.trainer
     market = load_market(config)
     reference = config.training.backend == "reference"
     gpus = visible_gpus()
