@@ -62,11 +62,6 @@ class ParameterBlock:
             offset += math.ceil(spec.size / ALIGNMENT) * ALIGNMENT
         return offset
 
-    @property
-    def decay_mask(self) -> Tensor:
-        """[P] bool: true in the columns of weights."""
-        return torch.arange(self.value.shape[1], device=self.value.device) < self.decay_width
-
     def view(self, name: str, flat: Tensor | None = None) -> Tensor:
         """Returns tensor ``name`` as a view [N, *shape] into ``flat`` [N, P] (default: the values)."""
         flat = self.value if flat is None else flat
