@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hpo.report.charts import INK, MARKET, POLICY, Chart, figure, rounded
+from hpo.report.next_steps import runs_flag
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table
 from hpo.report.wording import number, percent
@@ -78,7 +80,8 @@ def no_sweep(study: StudyRecord, best: TrialRecord | None, rows: EvaluationRows 
     if best.score is None or not best.config:
         return f"trial {best.number} keeps no score or no configuration; search again to have them kept"
     folder = study.run_directory / "trials" / f"{best.number:04d}"
-    again = f"write it again with foxtune replay {study.name} --number {best.number} --out {folder}"
+    command = f"foxtune replay {shlex.quote(study.name)} --number {best.number}"
+    again = f"write it again with {command}{runs_flag(study.run_directory)} --out {shlex.quote(str(folder))}"
     if rows is None:
         return f"trial {best.number} has no readable {EVALUATION_FILE} in {folder}; {again}"
     if np.isnan(rows.cost).any():

@@ -14,10 +14,11 @@ from trainer.reports import FoldScore, WalkForwardScore
 from trainer.trial_statistics import Conduct, Earnings, FoldStatistics, TrialStatistics
 
 COLUMNS = ("Sharpe", "Return", "Drawdown", "Trades", "Turnover", "Exposure", "Hit rate", "Costs")
+UNDEFINED = "\N{EN DASH}"
 NOTE = (
-    "<p>Sharpe: ratio per year; \N{EN DASH}: not defined, counts 0. Drawdown: the deepest. Turnover: times "
-    "the equity. Exposure: mean size of the position, long or short. Hit rate: share of the bars with a "
-    "position that gained. Costs: share of the equity that trading took per year. Flat: cash.</p>"
+    "<p>\N{EN DASH}: not defined. Sharpe: ratio per year, 0 if not defined. Drawdown: the deepest. Turnover: "
+    "times the equity. Exposure: mean size of the position, long or short. Hit rate: share of the bars with "
+    "a position that gained. Costs: share of the equity that trading took per year. Flat: cash.</p>"
 )
 SCORE_ALONE = "<p>More than this is not on record: the trial left no statistics of its folds.</p>"
 
@@ -77,7 +78,7 @@ def _conduct(conduct: Conduct) -> list[str]:
         f"{conduct.trades:,}",
         number(conduct.turnover, 1),
         percent(conduct.exposure, 0),
-        percent(conduct.hit_rate, 0),
+        percent(conduct.hit_rate, 0, missing=UNDEFINED),
         percent(conduct.cost_drag, 2),
     ]
 
@@ -88,7 +89,7 @@ def _of_the_score(fold: FoldScore) -> list[str]:
 
 
 def _ratio(value: float | None) -> str:
-    return number(value, missing="\N{EN DASH}")
+    return number(value, missing=UNDEFINED)
 
 
 def _line(name: str, cells: Sequence[str], kind: str = "seed") -> str:

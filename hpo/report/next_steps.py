@@ -44,11 +44,11 @@ def next_steps(study: StudyRecord, best: TrialRecord | None) -> str:
         )
     if not study.trials:
         steps.append(("Start the search", f"foxtune tune --study {name}"))
-    where = _runs_flag(study.run_directory)
+    where = runs_flag(study.run_directory)
     return "".join(f"<p>{plain(text)}:</p><pre>{plain(command + where)}</pre>" for text, command in steps)
 
 
-def _runs_flag(run_directory: Path) -> str:
+def runs_flag(run_directory: Path) -> str:
     """Names the folder of runs where it is not the one that a command would look in from here."""
     runs = run_directory.absolute().parent
     return "" if runs == Path(DEFAULT_RUNS).absolute() else f" --runs {shlex.quote(str(runs))}"

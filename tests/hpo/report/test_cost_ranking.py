@@ -74,7 +74,8 @@ def test_the_page_says_why_it_has_no_other_costs_and_what_to_do(search):
     write_evaluation(path, replace(rows, cost=np.full(rows.cost.size, np.nan)))
     text = search.page().text
     assert "evaluation.parquet of trial 0 is older than its columns of costs" in text
-    assert f"foxtune replay demo --number 0 --out {path.parent}" in text
+    runs = search.directory.parent
+    assert f"foxtune replay demo --number 0 --runs {runs} --out {path.parent}" in text
     path.write_bytes(b"torn")
     assert f"trial 0 has no readable evaluation.parquet in {path.parent}" in search.page().text
 

@@ -65,6 +65,12 @@ def test_the_market_is_that_of_a_seed_that_saw_every_bar():
     assert "90.0 %" not in html
 
 
+def test_what_is_not_defined_is_a_dash():
+    idle = Conduct(250, 0, 0.0, 0.0, 0.0, None, 0.0, False)
+    html = fold_table(score((0, 0)), statistics(fold(0, 0, idle)), None)
+    assert '<td data-name="Hit rate">\N{EN DASH}</td>' in html
+
+
 def test_every_number_carries_its_name_for_a_narrow_window():
     html = fold_table(score((0, 0)), statistics(fold(0, 0)), None)
     assert '<td data-name="Hit rate">52 %</td>' in html
