@@ -53,6 +53,8 @@ class PatientStorage(RDBStorage):
         self._wait = wait
         self._calls = threading.local()  # depth of calls that are repeated, by thread
         self._calls.depth = 1  # a server that is away at the start is told at once
+        # It tells every connection that has died with a traceback; what has happened is said once, below.
+        logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
         super().__init__(url, engine_kwargs)
         self._calls.depth = 0
 
@@ -105,19 +107,18 @@ class PatientStorage(RDBStorage):
             self._calls.depth = 0
 
     def _still_waiting(self, deadline: float | None, error: Exception) -> float:
-        address = hidden_password(self.url)
+        address, reason = hidden_password(self.url), _reason(error)
         if deadline is None:
             deadline = time.monotonic() + self._wait
             logger.warning(
                 "storage: %s does not answer (%s); trying again for up to %g s",
-                address, str(error).splitlines()[0], self._wait,
+                address, reason, self._wait,
             )  # fmt: skip
         if time.monotonic() >= deadline:
             self._wait = 0.0  # whoever asks next, to tidy up, is refused at once
             raise ConfigError(
                 "storage",
-                f"{address} did not answer in time ({str(error).splitlines()[0]}); "
-                "start it, then `foxtune resume`",
+                f"{address} did not answer in time ({reason}); start it, then `foxtune resume`",
             ) from None
         return deadline
 
@@ -136,6 +137,11 @@ def is_absence(error: BaseException) -> bool:
     if state is not None:
         return str(state).startswith(UNAVAILABLE)
     return type(error).__name__ in ("OperationalError", "InterfaceError")
+
+
+def _reason(error: Exception) -> str:
+    broken_by = error.__cause__ if isinstance(error, StorageInternalError) else None  # its own text guesses
+    return str(broken_by or error).splitlines()[0]
 
 
 def _outlasting(name: str) -> Callable[..., Any]:

@@ -7,7 +7,10 @@ import threading
 
 import optuna
 import pytest
+from optuna.exceptions import StorageInternalError
+from sqlalchemy.exc import OperationalError
 
+from hpo import patient_storage
 from hpo import postgres as module
 from hpo.patient_storage import PatientStorage
 from hpo.postgres import hidden_password, is_postgres, with_driver
@@ -86,8 +89,29 @@ def test_a_study_survives_a_restart_of_the_server_in_mid_search_and_says_so(rest
     starter.join()
     (stored,) = optuna.load_study(storage=open_storage(postgres), study_name="s").get_trials()
     assert (stored.intermediate_values, stored.value) == ({1: 0.5, 2: 0.25}, 1.0)
-    assert "does not answer" in caplog.text
-    assert "answers again" in caplog.text
+    lines = [record.getMessage() for record in caplog.records]  # of the server and its dead connections
+    assert len(lines) == 2
+    assert "does not answer (" in lines[0]
+    assert "invalid data" not in lines[0]
+    assert lines[1] == "storage: the database answers again"
+
+
+def test_a_commit_that_is_broken_off_is_told_by_what_broke_it(postgres, caplog, monkeypatch):
+    storage = open_storage(postgres)
+    broken = StorageInternalError("An exception is raised during the commit.")
+    broken.__cause__ = OperationalError(
+        "COMMIT", None, OSError("connection reset"), connection_invalidated=True
+    )
+    answers = iter([broken, None])
+
+    def call():
+        if (error := next(answers)) is not None:
+            raise error
+
+    monkeypatch.setattr(patient_storage, "PAUSE_SECONDS", 0.0)
+    with caplog.at_level(logging.WARNING, "foxtune"):
+        storage.outlast(call)
+    assert "does not answer ((builtins.OSError) connection reset)" in caplog.text
 
 
 def test_a_server_that_stays_away_ends_the_search_in_one_sentence_and_tidying_up_does_not_wait(
