@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import optuna
 import psutil
 import pytest
+from killed_search import PATIENCE_SECONDS, is_alive, wait_until
 from optuna.trial import TrialState
 
 from hpo.interruption import Interruption, SearchStopped
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-PATIENCE_SECONDS = 120
 SCRIPT = """
 import sys
 from fake_training import FakeMarket
@@ -35,13 +34,6 @@ outcome = tune(search, packaged()["iql_her"], market=FakeMarket(), training="fak
 print(outcome.message, flush=True)
 sys.exit(outcome.exit_code)
 """
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -69,13 +61,6 @@ def started(fakes, make_search, tmp_path):
         assert process.poll() is None, process.stdout.read()
         yield process, search
         process.kill()
-
-
-def is_alive(process):
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def study_of(search):
