@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.data.bar_draft import BarDraft
-from trainer.data.price_adjustment import KEY, Jump, usual_steps
+from trainer.data.price_adjustment import KEY, Jump, robust_deviation, usual_steps
 from trainer.data.timestamps import written
 
 # (new shares, old shares) of splits and stock dividends, and turned round of reverse splits. Smaller ones, as
@@ -43,7 +43,7 @@ def likely_splits(draft: BarDraft) -> list[Jump]:
     change = np.diff(np.log(draft.close))
     found = []
     for row in np.flatnonzero(usual_steps(draft) & (np.abs(change) > SMALLEST)):
-        deviation = 1.4826 * float(np.median(np.abs(_around(change, int(row)))))
+        deviation = robust_deviation(_around(change, int(row)))
         if abs(change[row]) > STANDS_OUT * deviation:
             bar = int(row) + 1
             ratio = _ratio_of(draft, bar, max(SMALLEST_ROOM, deviation))

@@ -18,6 +18,7 @@ HALVES = ((3, 2), (5, 2), (4, 3))  # splits that are not n:1
 HALF_TOLERANCE = 0.03  # these are near ordinary crashes, so open and close must both fit well
 CERTAIN = float(np.log(5))  # beyond a fifth or a fivefold, no ratio is asked for
 OUTLIER = 8.0  # times the robust deviation of the other returns
+NORMAL_TO_MEDIAN = 1.4826  # 1 / Phi^-1(3/4)
 ENOUGH = 20  # returns from which a deviation is taken
 LONG_STEP = 10  # median steps; after a longer pause a price may really be elsewhere
 
@@ -86,6 +87,11 @@ def usual_steps(draft: BarDraft) -> NDArray[np.bool_]:
     return usual
 
 
+def robust_deviation(values: NDArray[np.float64]) -> float:
+    """The standard deviation of normal values [N] around 0, from the median size, which no outlier moves."""
+    return NORMAL_TO_MEDIAN * float(np.median(np.abs(values)))
+
+
 def _likeness(change: float, gap: float) -> str:
     size = abs(change)
     multiple = max(2, round(float(np.exp(size))))
@@ -103,5 +109,4 @@ def _stands_out(change: NDArray[np.float64], row: int) -> bool:
     others = np.delete(change, row)
     if len(others) < ENOUGH:
         return True
-    deviation = 1.4826 * float(np.median(np.abs(others)))
-    return bool(abs(change[row]) > OUTLIER * deviation)
+    return bool(abs(change[row]) > OUTLIER * robust_deviation(others))
