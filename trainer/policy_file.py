@@ -44,18 +44,19 @@ KEYS = (
 )
 
 
-def read_policy(path: Path) -> DeployedPolicy:
+def read_policy(path: Path, remedy: str = "write it again, see `foxtune export`") -> DeployedPolicy:
     """Reads the newest model of every seed.
 
     Args:
         path: A trial's ``weights.pt`` or an exported file.
+        remedy: What the user can do about a bad one, for the error.
 
     Raises:
         CheckpointError: The file is missing, torn, or no policy.
     """
     if not path.is_file():
         raise CheckpointError(f"a policy must exist at {path}, but there is none; see `foxtune export`")
-    state = read_checkpoint(path, "write it again, see `foxtune export`")
+    state = read_checkpoint(path, remedy)
     missing = [key for key in KEYS if key not in state]
     if missing:
         raise CheckpointError(

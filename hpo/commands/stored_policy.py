@@ -33,6 +33,7 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
             "choose one, or leave --number out for the best",
         )
     path = weights_file(opened, trial.number)
+    again = f"train it again with foxtune replay {stored.study} --number {trial.number} --out {path.parent}"
     if not path.is_file():
         place = place_elsewhere(opened.study, trial, opened.directory)
         if place is not None:
@@ -41,12 +42,8 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
                 f"the weights of trial {trial.number} are not in {path.parent}: its files lie {place}; "
                 f"copy {place.trial(trial.number)} from there, or run the command there",
             )
-        raise ConfigError(
-            "--number",
-            f"trial {trial.number} has no weights at {path}; train it again with foxtune replay "
-            f"{stored.study} --number {trial.number} --out {path.parent}",
-        )
-    policy = read_policy(path)
+        raise ConfigError("--number", f"trial {trial.number} has no weights at {path}; {again}")
+    policy = read_policy(path, again)
     if policy.data_hash != stored.data_hash:
         raise ConfigError(
             "--number",

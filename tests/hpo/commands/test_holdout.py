@@ -90,6 +90,16 @@ def test_weights_of_other_data_are_refused(run, study, tmp_path):
     assert "was trained on ffffffffffff; restore the trial's own weights" in err
 
 
+def test_torn_weights_are_refused_with_the_command_that_trains_them_again(run, study, tmp_path):
+    path = folder(tmp_path).trial(0) / "weights.pt"
+    path.write_bytes(path.read_bytes()[:100])
+    code, out, err = run("holdout", "s")
+    assert (code, out) == (2, "")
+    assert f"{path} is not a whole checkpoint" in err
+    assert err.endswith(f"; train it again with foxtune replay s --number 0 --out {path.parent}\n")
+    assert holdout_uses(reloaded(study)) == ()
+
+
 def test_a_look_from_before_errors_and_buy_and_hold_were_kept_is_read(study):
     old = {"date": "2026-03-01T10:00:00Z", "number": 0, "trials": 3, "sharpe": [[0, 0.25]]}
     study.set_user_attr(HOLDOUT, [old])
