@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command, Context
+from hpo.full_disk import chain, full_disk
+from hpo.storage_trouble import storage_trouble
 from trainer.errors import FoxtuneError
 
 if TYPE_CHECKING:
@@ -59,9 +61,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     except Exception as error:
-        from hpo.full_disk import full_disk
-        from hpo.storage_trouble import storage_trouble
-
         if debug or (line := full_disk(error) or storage_trouble(error)) is None:
             raise
         print(f"foxtune: error: {line}", file=sys.stderr)
@@ -80,12 +79,10 @@ def program() -> NoReturn:
     sys.exit(code)
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def _is_interrupt(error: BaseException) -> bool:
     # An extension module that ctrl-C stops while it is being imported reports an ImportError, and one that
     # does not pass the interrupt on makes Python report a SystemError.
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    return any(isinstance(each, KeyboardInterrupt) for each in chain(error))
 
 
 class _Parser(argparse.ArgumentParser):
