@@ -109,7 +109,17 @@ def summarise(
     exit_code: int,
     seconds: float,
 ) -> SearchOutcome:
-    """Counts the trials of a study."""
+    """Counts the trials of a study that is searched no more.
+
+    Args:
+        study: Read as it is now.
+        storage: Its URL.
+        directory: Its folder.
+        ended: Why.
+        reason: The commonest reason of failure, or why it was broken off.
+        exit_code: See :class:`SearchOutcome`.
+        seconds: Wall time.
+    """
     trials = study.get_trials(deepcopy=False)
     states = [trial.state for trial in trials]
     best = best_trial(trials)

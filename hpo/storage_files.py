@@ -16,7 +16,11 @@ ALTERNATIVES = (
 
 
 def sqlite_file(url: str) -> Path | None:
-    """Returns the file of an SQLite URL, ``None`` for every other URL."""
+    """Returns the file of an SQLite URL, ``None`` for every other URL.
+
+    Raises:
+        ConfigError: If it is no URL, or one of SQLite that names no file.
+    """
     if url.startswith(JOURNAL):
         return None
     try:

@@ -146,7 +146,15 @@ def generous_estimate(config: TrainerConfig, layout: StateLayout, members: int) 
 def what_fits(
     config: TrainerConfig, market: MarketData, folds: Sequence[Fold], backend: BackendName, free: int
 ) -> str:
-    """Says the largest batch and the largest stack that fit into ``free`` bytes, all else kept."""
+    """Says the largest batch and the largest stack that fit, all else kept.
+
+    Args:
+        config: Shape keys.
+        market: Number of bars and features.
+        folds: One per member.
+        backend: Which implementation.
+        free: Bytes.
+    """
     batch, members = config.agent.batch_size, len(folds)
 
     def needed(rows: int, stack: int) -> int:

@@ -94,7 +94,15 @@ class LearningReport:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """Everything known after an epoch; ``epoch`` counts from 1."""
+    """Everything known after an epoch.
+
+    Attributes:
+        epoch: Counts from 1.
+        epochs: Of the whole training.
+        score: On all test windows, after this epoch.
+        learning: Of this epoch's gradient steps.
+        seconds: Wall time of collecting, learning and evaluating.
+    """
 
     epoch: int
     epochs: int

@@ -89,7 +89,16 @@ class Conduct:
 
 @dataclass(frozen=True)
 class FoldStatistics:
-    """One seed on one test window, and what cash and the market did on the same bars."""
+    """One seed on one test window, and what cash and the market did on the same bars.
+
+    Attributes:
+        seed: The seed's value.
+        fold: Fold index in time order.
+        earned: Net of costs.
+        conduct: How it traded.
+        flat: Cash.
+        buy_and_hold: A constant exposure of 1 without costs.
+    """
 
     seed: int
     fold: int

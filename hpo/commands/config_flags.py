@@ -132,6 +132,9 @@ def parse_value(key: str, text: str) -> Any:
 
     Quotes around a text are TOML's, as error messages print them. Numbers, durations and truth values stay
     text; the key's own type reads them, and complains in its own words.
+
+    Raises:
+        ConfigError: For a list or a quoted text that TOML cannot read.
     """
     import tomllib
 

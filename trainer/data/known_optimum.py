@@ -34,6 +34,9 @@ def best_policy(
 
     Returns:
         The grid of x [G] and the best exposure index [G, A] for x and the exposure held.
+
+    Raises:
+        ArithmeticError: If the values do not settle.
     """
     grid = np.linspace(-GRID_LIMIT, GRID_LIMIT, GRID_POINTS)
     spread = np.sqrt(1 - persistence**2)
@@ -50,6 +53,11 @@ def best_policy(
         value = updated
         if change_of_value < TOLERANCE:
             break
+    else:
+        raise ArithmeticError(
+            f"values must settle within {TOLERANCE:g} in {MAX_SWEEPS} sweeps, but moved by "
+            f"{change_of_value:g}"
+        )
     return grid, (reward + (transition @ value)[:, None, :]).argmax(axis=2)
 
 
@@ -88,7 +96,17 @@ def optimum(
     cost: float,
     periods_per_year: float,
 ) -> float:
-    """Returns the best annualised Sharpe ratio over RISK_AVERSIONS on the bars given (ddof 1)."""
+    """Returns the best annualised Sharpe ratio (ddof 1) over RISK_AVERSIONS on the bars given.
+
+    Args:
+        x: [T] signal known before each return, of unit deviation.
+        returns: [T] return that follows x, in noise deviations.
+        exposures: [A]; one of them is 0.
+        persistence: rho of the AR(1).
+        strength: Mean of the next return per unit of x, in noise deviations.
+        cost: Paid per unit of position change, in noise deviations.
+        periods_per_year: Bars per year.
+    """
     best = -np.inf
     for risk_aversion in RISK_AVERSIONS:
         grid, policy = best_policy(

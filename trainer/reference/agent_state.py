@@ -41,7 +41,14 @@ def fresh_episode(equity: Tensor, sigma: Tensor) -> Episode:
 
 
 def advance_episode(episode: Episode, old_position: Tensor, position: Tensor, sharpe: SharpeStep) -> Episode:
-    """Moves the bookkeeping on by one bar in which ``old_position`` became ``position``."""
+    """Moves the bookkeeping on by one bar.
+
+    Args:
+        episode: [M, E] before the bar.
+        old_position: [M, E] exposure held into the bar.
+        position: [M, E] exposure held at its close; a bar that turns the sign round starts ``held`` anew.
+        sharpe: The moments after the bar.
+    """
     kept = old_position * position > 0
     held = torch.where(position == 0, 0, torch.where(kept, episode.held, 0) + 1)
     return Episode(episode.log_start, episode.age + 1, held, sharpe.first_moment, sharpe.variance)

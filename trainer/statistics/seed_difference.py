@@ -48,6 +48,9 @@ def seed_difference(first: Sequence[float], second: Sequence[float]) -> SeedDiff
     Returns:
         The difference, or None where the groups hold no spread: two values in all, or equal ones.
 
+    Raises:
+        ValueError: For an empty group.
+
     References:
         Student (1908), The probable error of a mean, Biometrika 6(1).
     """

@@ -28,6 +28,12 @@ def test_a_cost_makes_the_position_worth_keeping():
     assert policy[len(grid) // 2].tolist() == [1, 1, 2, 3, 3], "full positions are cut to half"
 
 
+def test_values_that_do_not_settle_give_no_policy(monkeypatch):
+    monkeypatch.setattr("trainer.data.known_optimum.MAX_SWEEPS", 2)
+    with pytest.raises(ArithmeticError, match="must settle within 1e-07 in 2 sweeps, but moved by"):
+        best_policy(EXPOSURES, persistence=0.9, strength=0.3, cost=0.7, risk_aversion=0.2)
+
+
 def test_the_walk_pays_for_entry_change_and_the_forced_close():
     grid = exposures = np.array([-1.0, 0.0, 1.0])
     always_long = np.full((3, 3), 2)
