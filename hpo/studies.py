@@ -156,7 +156,7 @@ def stored_definition(storage: BaseStorage, name: str) -> StudyDefinition:
     study_id = storage.get_study_id_from_name(name)
     text = storage.get_study_user_attrs(study_id).get(DEFINITION)
     if text is None:
-        raise ConfigError("study", f"study {name!r} was not made by foxtune; give another name with --study")
+        raise ConfigError("study", f"study {name!r} was not made by foxtune, or not wholly; use --study NEW")
     stored = StudyDefinition.from_json(text)
     direction = storage.get_study_directions(study_id)[0].name.lower()
     return StudyDefinition(direction, stored.data_hash, stored.fixed, stored.space)
@@ -175,7 +175,7 @@ def stored_search(storage: BaseStorage, name: str, runs: str) -> SearchConfig:
     """
     text = storage.get_study_user_attrs(storage.get_study_id_from_name(name)).get(SEARCH)
     if text is None:
-        raise ConfigError("study", f"study {name!r} keeps no configuration; resume it where it was started")
+        raise ConfigError("study", f"the driver of study {name!r} died while making it; use --study NEW")
     return validated(SearchConfig, {**json.loads(text), "runs": runs})
 
 

@@ -11,7 +11,7 @@ from hpo.definition import StudyDefinition, differences, space_from_plain, space
 from hpo.run_directory import RunDirectory
 from hpo.sampling import suggest
 from hpo.storages import open_storage
-from hpo.studies import create, finished, fork, open_existing, reconcile, running
+from hpo.studies import create, finished, fork, open_existing, reconcile, running, stored_search
 from hpo.tuner import resume
 from trainer.config import Choice, Float, SearchSpace, When
 from trainer.errors import ConfigError
@@ -113,6 +113,12 @@ def test_a_study_of_another_program_is_not_touched(make_search, space):
     optuna.create_study(storage=storage, study_name="s")
     with pytest.raises(ConfigError, match="not made by foxtune"):
         create(storage, "s", StudyDefinition.of(search, space, "d"), directory)
+
+
+def test_a_study_whose_driver_died_before_it_kept_the_configuration_asks_for_another_name(make_search, space):
+    _, storage, _ = make(make_search(), space)
+    with pytest.raises(ConfigError, match=r"driver of study 's' died while making it; use --study NEW"):
+        stored_search(storage, "s", "runs")
 
 
 def test_a_space_survives_a_turn_through_json(space, make_search):
