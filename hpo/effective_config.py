@@ -158,7 +158,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         ConfigError: If the file is missing, not text or not TOML, with the line.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(str(path), f"cannot be read ({error.strerror}); check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -123,6 +123,12 @@ def test_a_file_that_is_not_toml_is_an_error_that_names_it(tmp_path, content):
         read_assignments(path, "torn.toml")
 
 
+def test_a_byte_order_mark_before_the_toml_does_not_matter(tmp_path):
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b"\xef\xbb\xbftrials = 3\r\n")
+    assert resolve([], path).config.trials == 3
+
+
 def test_the_printed_configuration_reads_back_as_the_same_configuration(tmp_path):
     flags = [
         Assignment("adam_eps", 1e-9, "--set"),
