@@ -17,9 +17,9 @@ from hpo.postgres import has_password
 from hpo.storage_files import storage_file, with_file
 from trainer.config import validated
 from trainer.errors import ConfigError, FoxtuneError
+from trainer.file_names import CHECKPOINT
 from trainer.whole_file import whole_file
 
-CHECKPOINT = "checkpoint.pt"
 LOG = "log.txt"
 
 

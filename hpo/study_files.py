@@ -7,9 +7,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpo.run_directory import CHECKPOINT, LOG, RunDirectory
+from hpo.run_directory import LOG, RunDirectory
 from hpo.watchdog import HANG
 from trainer.evaluation_file import EVALUATION_FILE
+from trainer.file_names import CHECKPOINT, WEIGHTS
 from trainer.trial_statistics import STATISTICS_FILE
 from trainer.whole_file import PARTIAL
 
@@ -34,7 +35,7 @@ BY_NAME = {
     CHECKPOINT: Kind.CHECKPOINTS,
     LOG: Kind.LOGS,
     HANG: Kind.LOGS,
-    "weights.pt": Kind.WEIGHTS,
+    WEIGHTS: Kind.WEIGHTS,
     EVALUATION_FILE: Kind.EVALUATIONS,
     STATISTICS_FILE: Kind.EVALUATIONS,
 }

@@ -19,11 +19,12 @@ from hpo.full_disk import full_disk
 from hpo.gpu_memory import GpuMemory, GpuUsage
 from hpo.nvml import find_nvml
 from hpo.pinning import pin
-from hpo.run_directory import CHECKPOINT, LOG
+from hpo.run_directory import LOG
 from hpo.trial_process import TrialLog, describe_machine, hide_gpus
 from hpo.watchdog import TrialTimeoutError, Watchdog, has_timed_out, timeout_reason
 from trainer.config import TrainerConfig
 from trainer.errors import FoxtuneError, MemoryPlanError
+from trainer.file_names import CHECKPOINT
 from trainer.reports import EpochReport
 
 TRAINING = "trainer.warm_trainings:in_this_process"

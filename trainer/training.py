@@ -20,6 +20,7 @@ from trainer.data.market import MarketData
 from trainer.deployed_policy import DeployedPolicy
 from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation
+from trainer.file_names import CHECKPOINT, WEIGHTS
 from trainer.folds import Split, require_min_folds, split
 from trainer.market_learner import MarketLearner
 from trainer.members import Member, members_of
@@ -30,9 +31,6 @@ from trainer.trial_statistics import STATISTICS_FILE, TrialStatistics, write_sta
 from trainer.trial_summary import summarise_trial
 from trainer.walk_forward import score
 from trainer.warm_learner import LearnerCache
-
-CHECKPOINT = "checkpoint.pt"
-WEIGHTS = "weights.pt"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.errors import ConfigError
+from trainer.file_names import WEIGHTS
 
 if TYPE_CHECKING:
     from hpo.commands.stored_trial import StoredTrial
@@ -55,6 +56,4 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
 
 def weights_file(opened: OpenStudy, number: int) -> Path:
     """Where a trial's weights lie."""
-    from trainer.training import WEIGHTS
-
     return opened.directory.trial(number) / WEIGHTS

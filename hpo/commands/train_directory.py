@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.errors import ConfigError, FoxtuneError
+from trainer.file_names import CHECKPOINT
 
 if TYPE_CHECKING:
     from hpo.effective_config import Effective
@@ -29,8 +30,6 @@ def run_directory(out: Path | None, resume: bool, runs: Path) -> Path:
     Raises:
         ConfigError: Nothing to continue, or something that would be overwritten.
     """
-    from hpo.run_directory import CHECKPOINT
-
     if resume:
         if out is not None:
             return out
@@ -100,8 +99,6 @@ def ending_early(directory: Path, *, resumed: bool) -> Iterator[None]:
 
 def _discard_unstarted(directory: Path) -> bool:
     """Removes the record of a training that has no checkpoint, and its folder if that is empty."""
-    from hpo.run_directory import CHECKPOINT
-
     if (directory / CHECKPOINT).exists():
         return False
     (directory / RECORD).unlink(missing_ok=True)

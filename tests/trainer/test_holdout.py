@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from trainer.errors import ConfigError
+from trainer.file_names import WEIGHTS
 from trainer.holdout import Performance, evaluate_holdout
 from trainer.policy_file import read_policy
-from trainer.training import WEIGHTS
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import torch
 
 from trainer.checkpoint import read_checkpoint, write_checkpoint
 from trainer.errors import CheckpointError
+from trainer.file_names import WEIGHTS
 from trainer.members import Member
 from trainer.policy_file import KEYS, read_policy, write_policy
-from trainer.training import WEIGHTS
 
 
 @pytest.fixture(scope="module")

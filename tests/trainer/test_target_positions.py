@@ -10,10 +10,10 @@ import pytest
 from trainer.data.features import WARM_UP
 from trainer.errors import CheckpointError, ConfigError
 from trainer.evaluation_file import EVALUATION_FILE, read_evaluation
+from trainer.file_names import WEIGHTS
 from trainer.folds import split
 from trainer.policy_file import read_policy
 from trainer.target_positions import TargetPositions, first_row, stamp, target_positions, to_csv
-from trainer.training import WEIGHTS
 
 
 def until(market, rows):

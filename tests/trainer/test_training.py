@@ -9,8 +9,9 @@ from trainer.config import TrainerConfig
 from trainer.data.market import load_market
 from trainer.errors import CheckpointError, ConfigError, NonFiniteError
 from trainer.evaluation_file import EVALUATION_FILE, read_evaluation
+from trainer.file_names import CHECKPOINT, WEIGHTS
 from trainer.folds import split
-from trainer.training import CHECKPOINT, WEIGHTS, Training, run_training
+from trainer.training import Training, run_training
 from trainer.trial_statistics import STATISTICS_FILE, read_statistics
 
 SMALL = {
