@@ -19,7 +19,7 @@ from trainer.trial_statistics import STATISTICS_FILE, TrialStatistics, read_stat
 
 if TYPE_CHECKING:
     from hpo.gpu_memory import GpuUsage
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
 
 CONFIG = "config"  # the whole effective TrainerConfig, JSON
 DATA_HASH = "data_hash"

@@ -17,7 +17,7 @@ from trainer.config import SearchSpace
 if TYPE_CHECKING:
     from hpo.progress import Display
     from hpo.trainable import TrainingFactory
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hpo.outcome import Say
 from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
 
 
 def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketData:

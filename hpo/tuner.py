@@ -42,7 +42,7 @@ from trainer.errors import FoxtuneError
 if TYPE_CHECKING:
     from hpo.progress import Display
     from hpo.trainable import TrainingFactory
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
 
 TRAINING = "trainer.warm_trainings:in_this_process"
 

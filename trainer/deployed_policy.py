@@ -17,7 +17,7 @@ from torch import Tensor
 from trainer.config import TrainerConfig
 from trainer.data.bars import Bars, Fill
 from trainer.data.features import FEATURE_VERSION
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.errors import CheckpointError
 from trainer.evaluation import MarketEvaluation, evaluate
 from trainer.folds import Fold

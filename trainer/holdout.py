@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.deployed_policy import DeployedPolicy
 from trainer.errors import ConfigError
 from trainer.folds import Fold, split

@@ -19,7 +19,7 @@ from trainer.reference.fills import Bar
 
 if TYPE_CHECKING:
     from trainer.data.bars import Bars
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
     from trainer.folds import Fold
 
 SMALLEST_SIGMA = 1e-6

@@ -9,7 +9,7 @@ import torch
 
 from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split
 from trainer.hyperparameters import Hyperparameters
 from trainer.layout import StateLayout

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from trainer.data.features import WARM_UP
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.deployed_policy import DeployedPolicy, with_pending_bar
 from trainer.errors import ConfigError
 from trainer.evaluation import MemberEvaluation

@@ -16,7 +16,7 @@ from trainer.backend import Backend, resolve_backend
 from trainer.checkpoint import CheckpointWriter, read_checkpoint, require_same_training
 from trainer.config import TrainerConfig
 from trainer.data.features import FEATURE_VERSION
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.deployed_policy import DeployedPolicy
 from trainer.evaluation import MarketEvaluation
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, write_evaluation

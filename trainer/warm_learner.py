@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trainer.backend import Backend
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold
 from trainer.hyperparameters import Hyperparameters, member_keys
 from trainer.market_learner import MarketLearner, build_market_learner

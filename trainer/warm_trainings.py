@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.planned_training import planned_bytes
 from trainer.training import Training
 from trainer.warm_learner import LearnerCache

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hpo.commands.stored_trial import StoredTrial
     from hpo.study_records import HoldoutUse
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
     from trainer.holdout import Holdout, Performance
 
 

@@ -16,7 +16,7 @@ from trainer.errors import ConfigError
 if TYPE_CHECKING:
     from hpo.commands.stored_trial import StoredTrial
     from trainer.config import TrainerConfig
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
     from trainer.reports import EpochReport
 
 

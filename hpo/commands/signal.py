@@ -15,7 +15,7 @@ from trainer.errors import ConfigError
 
 if TYPE_CHECKING:
     from trainer.config import TrainerConfig
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
     from trainer.deployed_policy import DeployedPolicy
 
 LEARNED = ("data.path", "data.returns", "data.capital")  # not open to --set

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpo.resources import Gpu
     from trainer.backend import Backend
     from trainer.config import TrainerConfig
-    from trainer.data.market import MarketData
+    from trainer.data.market_data import MarketData
 
 FLAGS = (*TRAINING_FLAGS, *DEBUGGING_FLAGS)
 RUNS = Path("runs") / "train"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hpo.resources import Gpu
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split
 from trainer.market_environment import market_layout
 from trainer.members import members_of

@@ -11,7 +11,7 @@ from hpo.attributes import DataRecord
 from hpo.config import SearchConfig
 from hpo.dashboard.notes import literal, table, write_section
 from trainer.config import SearchSpace
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.errors import ConfigError
 from trainer.folds import split
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainer.config import TrainerConfig
 from trainer.data.bars import Bars, Findings
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold
 from trainer.hyperparameters import Hyperparameters
 from trainer.market_environment import MarketEnvironment

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import split
 from trainer.market_learner import MarketLearner
 from trainer.members import members_of

@@ -18,7 +18,7 @@ from trainer.benchmarks.peer_torch_trial import PeerTrial
 from trainer.benchmarks.timing import wall_seconds
 from trainer.benchmarks.whole_trial import hourly_market
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split
 from trainer.fused.market_learner import FusedMarketLearner
 from trainer.fused.precision import Precision, matmul_precision

@@ -9,7 +9,8 @@ import torch
 from trainer.benchmarks.markdown import markdown_table
 from trainer.benchmarks.timing import wall_seconds
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData, load_market
+from trainer.data.market import load_market
+from trainer.data.market_data import MarketData
 from trainer.folds import split
 from trainer.fused.market_learner import FusedMarketLearner
 from trainer.hyperparameters import Hyperparameters

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from trainer.benchmarks.peer_torch_networks import BranchingQ, trunk
 from trainer.benchmarks.whole_trial import configuration, hourly_market
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData
+from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split
 
 OWN_COLUMNS = 8  # desired and achieved goal, position, equity's move, A, V, progress, bars held

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from trainer.benchmarks.markdown import markdown_table
 from trainer.config import TrainerConfig
-from trainer.data.market import MarketData, load_market
+from trainer.data.market import load_market
+from trainer.data.market_data import MarketData
 from trainer.training import Training
 
 MARKET = "synthetic:known_answer:4000:1"

@@ -29,7 +29,8 @@ from trainer.benchmarks.markdown import markdown_table
 from trainer.benchmarks.peers import peer_rows
 from trainer.config import TrainerConfig
 from trainer.data.features import FEATURE_NAMES, build_features
-from trainer.data.market import MarketData, load_market
+from trainer.data.market import load_market
+from trainer.data.market_data import MarketData
 from trainer.folds import split
 from trainer.phases import clocked
 from trainer.training import Training

@@ -9,8 +9,6 @@ from trainer.data.market_data import MarketData, content_hash
 from trainer.data.sources import load_bars, refuse_file_keys
 from trainer.data.synthetic import is_synthetic, synthetic_market
 
-__all__ = ["MarketData", "load_market"]
-
 
 def load_market(config: TrainerConfig) -> MarketData:
     """Loads ``data.path``: ``sp500``, ``nasdaq``, ``synthetic:NAME[:ROWS[:SEED]]``, a CSV or a Parquet file.
