@@ -38,13 +38,13 @@ class SearchRates:
         trials: Trials that have ended, those copied from another study not counted.
         seconds: Time during which at least one of them was under way.
         gaps: In the order of the trials that followed.
-        setups: (warm, seconds) of every start that was stored.
+        timed: Trials whose start was timed.
     """
 
     trials: int
     seconds: float
     gaps: tuple[Gap, ...]
-    setups: tuple[tuple[bool, float], ...]
+    timed: int
 
     @property
     def trials_per_hour(self) -> float | None:
@@ -53,11 +53,8 @@ class SearchRates:
 
     def median_gap(self, *, warm: bool | None = None) -> float | None:
         """Median gap in seconds, of all trials or of those with a warm or a cold start; None without any."""
-        return _median([gap.seconds for gap in self.gaps if warm is None or gap.warm == warm])
-
-    def median_setup(self, *, warm: bool) -> float | None:
-        """Median set-up of a trial in its process, seconds; None without any."""
-        return _median([seconds for each, seconds in self.setups if each == warm])
+        seconds = [gap.seconds for gap in self.gaps if warm is None or gap.warm == warm]
+        return statistics.median(seconds) if seconds else None
 
     @property
     def line(self) -> str:
@@ -83,12 +80,8 @@ def search_rates(trials: Sequence[FrozenTrial]) -> SearchRates:
         for trial in ended
         if trial.datetime_start is not None and trial.datetime_complete is not None
     ]
-    setups = [
-        (bool(trial.user_attrs[WARM]), float(trial.user_attrs[SETUP_SECONDS]))
-        for trial in ended
-        if SETUP_SECONDS in trial.user_attrs
-    ]
-    return SearchRates(len(ended), _covered(spans), _gaps(ended), tuple(setups))
+    timed = sum(SETUP_SECONDS in trial.user_attrs for trial in ended)
+    return SearchRates(len(ended), _covered(spans), _gaps(ended), timed)
 
 
 def _gaps(ended: list[FrozenTrial]) -> tuple[Gap, ...]:
@@ -116,7 +109,3 @@ def _covered(spans: list[tuple[float, float]]) -> float:
         total += max(0.0, stop - max(start, reached))
         reached = max(reached, stop)
     return total
-
-
-def _median(values: list[float]) -> float | None:
-    return statistics.median(values) if values else None

@@ -74,12 +74,12 @@ def _sweep(reading: Reading, costs: Sequence[float]) -> list[str]:
     terms = None if best is None or rows is None else terms_of(best.config, rows)
     if best is None or rows is None or findings is None or terms is None:
         raise ConfigError("--costs", no_sweep(reading.record, best, rows) or "the winner has no scored bars")
-    year = findings.periods_per_year
+    periods_per_year = findings.periods_per_year
     lines = [
         f"trial {best.number} at other costs, its positions unchanged",
-        *sweep_lines(cost_sweep(rows, costs, terms, year), break_even(rows, terms)),
+        *sweep_lines(cost_sweep(rows, costs, terms, periods_per_year), break_even(rows, terms)),
     ]
-    ranking = cost_ranking(reading.record, best, costs, year)
+    ranking = cost_ranking(reading.record, best, costs, periods_per_year)
     return lines if ranking is None else [*lines, *ranking_lines(ranking)]
 
 

@@ -91,13 +91,13 @@ def cost_ranking(
 
 
 def _scored(
-    study: StudyRecord, trial: TrialRecord, costs: tuple[float, ...], year: float
+    study: StudyRecord, trial: TrialRecord, costs: tuple[float, ...], periods_per_year: float
 ) -> TrialAtCosts | None:
     rows = study.evaluation(trial.number)
     terms = None if rows is None or rows.ret.size == 0 else terms_of(trial.config, rows)
     if rows is None or terms is None:
         return None
-    ratios = {point.cost: point.ratio for point in cost_sweep(rows, costs, terms, year)}
+    ratios = {point.cost: point.ratio for point in cost_sweep(rows, costs, terms, periods_per_year)}
     return TrialAtCosts(trial.number, tuple(ratios[cost] for cost in costs), break_even(rows, terms))
 
 

@@ -15,6 +15,7 @@ from hpo.report.next_steps import runs_flag
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table
 from hpo.report.wording import number, percent
+from hpo.run_directory import RunDirectory
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows
 from trainer.hyperparameters import BASIS_POINT
 from trainer.statistics.compounding import total_return
@@ -79,7 +80,7 @@ def no_sweep(study: StudyRecord, best: TrialRecord | None, rows: EvaluationRows 
         return "no trial is COMPLETE; let one run to its end"
     if best.score is None or not best.config:
         return f"trial {best.number} keeps no score or no configuration; search again to have them kept"
-    folder = study.run_directory / "trials" / f"{best.number:04d}"
+    folder = RunDirectory(study.run_directory).trial(best.number)
     command = f"foxtune replay {shlex.quote(study.name)} --number {best.number}"
     again = f"write it again with {command}{runs_flag(study.run_directory)} --out {shlex.quote(str(folder))}"
     if rows is None:
@@ -230,14 +231,16 @@ def _table(points: Sequence[CostPoint]) -> str:
     return table(header, cells, "costs", marked)
 
 
-def _point(seeds: Sequence[EvaluationRows], cost: float, terms: Terms, year: float) -> CostPoint:
+def _point(seeds: Sequence[EvaluationRows], cost: float, terms: Terms, periods_per_year: float) -> CostPoint:
     returns = [returns_at(seed, cost, terms) for seed in seeds]
-    ratio = float(np.mean([annualised_sharpe(each, year) or 0.0 for each in returns]))
-    drags = [float((_linear_cost(seed, terms) * cost + seed.impact).mean()) * year for seed in seeds]
+    ratio = float(np.mean([annualised_sharpe(each, periods_per_year) or 0.0 for each in returns]))
+    drags = [
+        float((_linear_cost(seed, terms) * cost + seed.impact).mean()) * periods_per_year for seed in seeds
+    ]
     return CostPoint(
         cost=cost,
         ratio=ratio,
-        error=annualised_standard_error(ratio, max(each.size for each in returns), year),
+        error=annualised_standard_error(ratio, max(each.size for each in returns), periods_per_year),
         total=float(np.mean([total_return(each) for each in returns])),
         drag=float(np.mean(drags)),
         trained=cost == terms.cost,

@@ -81,28 +81,28 @@ def find(study: StudyRecord, best: TrialRecord, rows: EvaluationRows | None) -> 
     if score is None or score.years <= 0:
         return None
     bars = _bars_of_a_seed(score)
-    year = bars / score.years
+    periods_per_year = bars / score.years
     ratio = _mean_ratio(score)
-    winner = winner_of(best.statistics, rows, year)
+    winner = winner_of(best.statistics, rows, periods_per_year)
     shape = None if winner is None else winner.shape
     matrix = None if rows is None else trial_matrix(study, rows)
     variance = _ratio_variance(study)
     rho = None if matrix is None else mean_correlation(matrix.returns)
     effective = None if rho is None else effective_trials(study.started, rho)
-    per_bar = ratio / math.sqrt(year)
+    per_bar = ratio / math.sqrt(periods_per_year)
     record = None if shape is None else minimum_track_record(per_bar, shape)
     return Findings(
         score=score,
         ratio=ratio,
-        periods_per_year=year,
+        periods_per_year=periods_per_year,
         started=study.started,
         winner=winner,
         probability=None if shape is None else probabilistic_sharpe(per_bar, bars, shape),
         deflated=_deflated(per_bar, bars, shape, variance, study.started),
-        luck=_luck(variance, study.started, year),
+        luck=_luck(variance, study.started, periods_per_year),
         effective=effective,
         deflated_effective=_deflated(per_bar, bars, shape, variance, effective),
-        track_record_years=None if record is None else record / year,
+        track_record_years=None if record is None else record / periods_per_year,
         backtest_years=minimum_backtest_length(max(study.started, 1)),
         overfitting=_overfitting(matrix),
         compared=0 if matrix is None else len(matrix.numbers),
@@ -147,10 +147,10 @@ def _deflated(
     return deflated_sharpe(ratio, bars, shape, variance or 0.0, max(trials, 1))
 
 
-def _luck(variance: float | None, trials: int, year: float) -> float | None:
+def _luck(variance: float | None, trials: int, periods_per_year: float) -> float | None:
     if variance is None:
         return 0.0 if trials <= 1 else None
-    return deflation_threshold(variance, max(trials, 1)) * math.sqrt(year)
+    return deflation_threshold(variance, max(trials, 1)) * math.sqrt(periods_per_year)
 
 
 def _overfitting(matrix: TrialMatrix | None) -> Overfitting | None:

@@ -13,6 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from hpo import attributes
+from hpo.run_directory import RunDirectory
 from hpo.study_records import HoldoutUse, Replication, holdout_uses
 from hpo.study_records import replications as stored_replications
 from trainer.errors import DataError
@@ -98,7 +99,7 @@ class StudyRecord:
     def evaluation(self, number: int) -> EvaluationRows | None:
         """The out-of-sample bars of a trial, or None if its file is missing or torn."""
         try:
-            return read_evaluation(self.run_directory / "trials" / f"{number:04d}" / EVALUATION_FILE)
+            return read_evaluation(RunDirectory(self.run_directory).trial(number) / EVALUATION_FILE)
         except DataError:
             return None  # the page says which statistics are missing because of it
 

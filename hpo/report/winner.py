@@ -34,20 +34,22 @@ class Winner:
     interval: Interval | None
 
 
-def winner_of(record: TrialStatistics | None, rows: EvaluationRows | None, year: float) -> Winner | None:
+def winner_of(
+    record: TrialStatistics | None, rows: EvaluationRows | None, periods_per_year: float
+) -> Winner | None:
     """Reads the record; without one, computes the same from the bars.
 
     Args:
         record: Of the trial.
         rows: Its bars.
-        year: Bars per year.
+        periods_per_year: Bars per year.
 
     Returns:
         None without both.
     """
     if record is not None:
         return _of_the_record(record)
-    return None if rows is None else _of_the_bars(rows, year)
+    return None if rows is None else _of_the_bars(rows, periods_per_year)
 
 
 def _of_the_record(record: TrialStatistics) -> Winner:
@@ -66,15 +68,15 @@ def _of_the_record(record: TrialStatistics) -> Winner:
     )
 
 
-def _of_the_bars(rows: EvaluationRows, year: float) -> Winner:
+def _of_the_bars(rows: EvaluationRows, periods_per_year: float) -> Winner:
     seeds = [rows.select(int(seed)) for seed in np.unique(rows.seed)]
     returns = [own.ret for own in seeds]
-    intervals = seed_intervals(returns, year)
+    intervals = seed_intervals(returns, periods_per_year)
     return Winner(
-        policy=_mean_earnings([Earnings.of(each, year) for each in returns]),
-        benchmark=Earnings.of(max(seeds, key=lambda own: own.ret.size).benchmark, year),
+        policy=_mean_earnings([Earnings.of(each, periods_per_year) for each in returns]),
+        benchmark=Earnings.of(max(seeds, key=lambda own: own.ret.size).benchmark, periods_per_year),
         shape=_mean_shape([shape for shape in map(moments, returns) if shape is not None]),
-        serial_ratio=_mean_if_all([serial_sharpe(each, year) for each in returns]),
+        serial_ratio=_mean_if_all([serial_sharpe(each, periods_per_year) for each in returns]),
         interval=None if intervals is None else intervals.mean,
     )
 

@@ -91,17 +91,17 @@ def _at_other_costs(reading: Reading, costs: Sequence[float]) -> str:
     best, rows, findings = reading.best, reading.rows, reading.findings
     if best is None or findings is None:
         return ""
-    year = findings.periods_per_year
-    chart = None if rows is None else sweep_chart(best, rows, costs, year)
+    periods_per_year = findings.periods_per_year
+    chart = None if rows is None else sweep_chart(best, rows, costs, periods_per_year)
     if chart is None:
         return f"<p>Other costs cannot be told: {plain(no_sweep(reading.record, best, rows))}.</p>"
-    ranking = cost_ranking(reading.record, best, costs, year)
+    ranking = cost_ranking(reading.record, best, costs, periods_per_year)
     return chart.html + ("" if ranking is None else ranking_table(ranking))
 
 
 def _cost(reading: Reading) -> str:
     rates = search_rates(reading.study.get_trials(deepcopy=False))
-    speed = f"<p>{rates.line}.</p>" if rates.setups else ""  # trials without a timed start ran elsewhere
+    speed = f"<p>{rates.line}.</p>" if rates.timed else ""  # trials without a timed start ran elsewhere
     chart = cost_chart(reading.record)
     return speed + ("" if chart is None else chart.html)
 

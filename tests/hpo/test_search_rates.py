@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from hpo.search_rates import Gap, search_rates
@@ -46,18 +45,12 @@ def test_a_gap_lies_between_two_trials_of_one_gpu():
 
 def test_five_trials_in_seventy_two_seconds_are_250_an_hour():
     rates = search_rates(TWO_GPUS)
-    assert (rates.trials, rates.seconds) == (5, 72.0)
+    assert (rates.trials, rates.seconds, rates.timed) == (5, 72.0, 5)
     assert rates.trials_per_hour == 250.0
     assert rates.line == (
         "5 trials, 250 an hour, 0.50 s between two trials of a device (warm start, median), "
         "8.00 s between two trials of a device (cold start, median)"
     )
-
-
-def test_set_ups_are_told_apart_by_their_kind():
-    rates = search_rates(TWO_GPUS)
-    assert rates.median_setup(warm=True) == pytest.approx(0.5)
-    assert rates.median_setup(warm=False) == 10.0
 
 
 def test_the_night_between_an_interruption_and_its_resumption_counts_in_no_rate():
@@ -86,11 +79,11 @@ def test_copied_running_and_unmeasured_trials_count_in_nothing():
     bare = trial(2, "none", 100, 101, 110)
     bare.user_attrs = {}
     rates = search_rates([copied, running, bare])
-    assert (rates.trials, rates.seconds, rates.gaps, rates.setups) == (1, 10.0, (), ())
+    assert (rates.trials, rates.seconds, rates.gaps, rates.timed) == (1, 10.0, (), 0)
     assert rates.line == "1 trials, 360 an hour"
 
 
 def test_a_study_without_trials_has_no_rates():
     rates = search_rates([])
-    assert (rates.trials_per_hour, rates.median_gap(), rates.median_setup(warm=True)) == (None, None, None)
+    assert (rates.trials_per_hour, rates.median_gap(), rates.timed) == (None, None, 0)
     assert rates.line == "0 trials"
