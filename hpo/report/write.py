@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
 from hpo.report.wording import moment, number, plain
 from hpo.search_rates import search_rates
+from trainer.whole_file import whole_file
 
 NO_BARS = (
     "<p>The out-of-sample bars of this trial are not on record (evaluation.parquet is missing or torn).</p>"
@@ -63,9 +63,8 @@ def write_page(reading: Reading, path: Path, costs: Sequence[float] = USUAL_COST
     ]
     html = page(f"foxtune: {record.name}", _subtitle(best, reading.findings), sections)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(html, encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path) as partial:
+        partial.write_text(html, encoding="utf-8")
     return path
 
 
