@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -79,13 +80,19 @@ class SearchOutcome:
     seconds: float
 
     @property
+    def place(self) -> str:
+        """Name of the study as the commands take it from here, with its folder if that is not ``runs``."""
+        runs = self.directory.path.parent
+        return self.study if runs == Path.cwd() / "runs" else f"{self.study} --runs {runs}"
+
+    @property
     def message(self) -> str:
         """What happened, in one or two sentences."""
         counts = (
             f"{self.complete} complete, {self.pruned} pruned, {self.failed} failed, {self.waiting} waiting"
         )
         spent = f"{counts} in {self.seconds:.0f} s"
-        go_on = f"continue with `foxtune resume {self.study}`"
+        go_on = f"continue with `foxtune resume {self.place}`"
         texts = {
             Ended.FINISHED: f"search finished: {spent}",
             Ended.NOTHING_TO_DO: f"nothing to do: every trial that was asked for has ended ({counts})",

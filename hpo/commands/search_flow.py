@@ -100,11 +100,9 @@ def next_commands(outcome: SearchOutcome) -> str:
 
     A shell that does not find ``foxtune``, as after ``make demo``, is told first how to.
     """
-    runs = outcome.directory.path.parent
-    place = outcome.study if runs == Path.cwd() / "runs" else f"{outcome.study} --runs {runs}"
-    lines = [f"foxtune dashboard {place}", _resume(outcome, place)]
+    lines = [f"foxtune dashboard {outcome.place}", _resume(outcome)]
     if outcome.best is not None:
-        lines.insert(0, f"foxtune replay {place} --best")
+        lines.insert(0, f"foxtune replay {outcome.place} --best")
     activate = Path(sys.prefix) / "bin" / "activate"
     if shutil.which("foxtune") is None and activate.is_file():
         inside = activate.is_relative_to(Path.cwd())
@@ -112,14 +110,14 @@ def next_commands(outcome: SearchOutcome) -> str:
     return "next:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _resume(outcome: SearchOutcome, place: str) -> str:
+def _resume(outcome: SearchOutcome) -> str:
     """What goes on: as many trials as were asked for, or of a finished search twice those it ran itself."""
     from hpo.outcome import Ended
 
     if outcome.ended not in (Ended.FINISHED, Ended.NOTHING_TO_DO, Ended.NONE_COMPLETE):
-        return f"foxtune resume {place}"
+        return f"foxtune resume {outcome.place}"
     done = outcome.complete + outcome.pruned + outcome.failed - outcome.copied
-    return f"foxtune resume {place} --trials {2 * done}"
+    return f"foxtune resume {outcome.place} --trials {2 * done}"
 
 
 def _rank(trial: FrozenTrial) -> tuple[bool, float, int]:

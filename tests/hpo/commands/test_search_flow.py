@@ -59,10 +59,12 @@ def test_the_end_says_how_fast_the_trials_followed_each_other(tmp_path):
     assert end_lines(outcome(tmp_path), [first]) == ended
 
 
-def test_the_seconds_of_a_search_do_not_follow_what_to_type_next(tmp_path):
-    assert end_lines(outcome(tmp_path, ended=Ended.INTERRUPTED), []) == (
-        "interrupted: 3 complete, 1 pruned, 0 failed, 0 waiting in 1 s; continue with `foxtune resume s`"
-    )
+def test_an_interrupted_search_says_in_the_end_what_continues_it_where_it_lies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = "interrupted: 3 complete, 1 pruned, 0 failed, 0 waiting in 1 s; continue with `foxtune resume s"
+    assert end_lines(outcome(tmp_path / "runs" / "s", ended=Ended.INTERRUPTED), []) == f"{told}`"
+    elsewhere = outcome(tmp_path / "other" / "s", ended=Ended.INTERRUPTED)
+    assert end_lines(elsewhere, []) == f"{told} --runs {tmp_path / 'other'}`"
 
 
 def test_the_table_has_a_line_per_trial_and_marks_the_best():
