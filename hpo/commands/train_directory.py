@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trainer.errors import ConfigError, FoxtuneError
 from trainer.file_names import CHECKPOINT
+from trainer.whole_file import whole_file
 
 if TYPE_CHECKING:
     from hpo.effective_config import Effective
@@ -66,7 +67,8 @@ def write_record(directory: Path, effective: Effective) -> None:
     """Writes the effective configuration beside the checkpoint, where --resume finds it."""
     from hpo.effective_config import to_toml
 
-    (directory / RECORD).write_text(to_toml(effective), encoding="utf-8")
+    with whole_file(directory / RECORD) as partial:
+        partial.write_text(to_toml(effective), encoding="utf-8")
 
 
 @contextmanager
