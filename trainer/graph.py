@@ -13,6 +13,8 @@ import torch
 from trainer.kernels.loader import gathering, import_cupy
 from trainer.phases import phase
 
+WARM_UP_CALLS = 3
+
 
 class GraphedCallable:
     """Captures ``function`` into a CUDA graph once and replays it.
@@ -65,7 +67,8 @@ def _captured(
     with torch.cuda.stream(side):
         with gathering():  # a cold start compiles all kernels at once
             warm_up()
-        warm_up()  # loads every kernel, and lets cuBLAS take its workspace of this stream
+        for _ in range(WARM_UP_CALLS):
+            warm_up()
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     reset()
