@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hpo.trainable import TrainingFactory
     from trainer.data.market_data import MarketData
 
+TRAINING = "trainer.warm_trainings:in_this_process"  # what a trial runs unless told otherwise
+
 
 @dataclass(frozen=True)
 class Place:

@@ -17,6 +17,7 @@ from ray import tune
 from hpo.attributes import OUT_OF_MEMORY, Machine, Setup
 from hpo.full_disk import full_disk
 from hpo.gpu_memory import GpuMemory, GpuUsage
+from hpo.job import TRAINING
 from hpo.nvml import find_nvml
 from hpo.pinning import pin
 from hpo.run_directory import LOG
@@ -27,7 +28,6 @@ from trainer.errors import FoxtuneError, MemoryPlanError
 from trainer.file_names import CHECKPOINT
 from trainer.reports import EpochReport
 
-TRAINING = "trainer.warm_trainings:in_this_process"
 ASSIGNMENT = "assignment"
 OUTCOME = "outcome"
 LONGEST_LINE = 400  # of a reason, characters

@@ -19,7 +19,7 @@ MOST_NUMBERS = 8  # of trials in one sentence
 
 
 @dataclass(frozen=True)
-class Place:
+class FilesPlace:
     """Where a trial's files were written.
 
     Attributes:
@@ -43,7 +43,7 @@ def write_place(trial: optuna.Trial, directory: RunDirectory) -> None:
     trial.set_user_attr(FILES, {"host": socket.gethostname(), "folder": str(directory.path)})
 
 
-def place_elsewhere(study: optuna.Study, trial: FrozenTrial, directory: RunDirectory) -> Place | None:
+def place_elsewhere(study: optuna.Study, trial: FrozenTrial, directory: RunDirectory) -> FilesPlace | None:
     """Where a trial's files lie; ``None`` where that is ``directory``, unknown, or gone from this machine."""
     noted = trial.user_attrs.get(FILES)
     host, folder = study.user_attrs.get(HOST), study.user_attrs.get(RUN_DIRECTORY)
@@ -51,7 +51,7 @@ def place_elsewhere(study: optuna.Study, trial: FrozenTrial, directory: RunDirec
         host, folder = noted["host"], noted["folder"]
     if host is None or folder is None or FORKED_FROM in trial.user_attrs:
         return None
-    place = Place(host, Path(folder))
+    place = FilesPlace(host, Path(folder))
     if host != socket.gethostname():
         return place
     return place if place.folder != directory.path and place.trial(trial.number).exists() else None
@@ -64,7 +64,7 @@ def files_elsewhere(study: optuna.Study, directory: RunDirectory) -> str | None:
         study: Only read.
         directory: Its folder on this machine; need not exist.
     """
-    missing: dict[Place, list[int]] = {}
+    missing: dict[FilesPlace, list[int]] = {}
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         place = place_elsewhere(study, trial, directory)
         if place is not None and not (directory.trial(trial.number) / EVALUATION_FILE).exists():

@@ -12,7 +12,7 @@ from hpo.combinations import require_legal_combinations, require_room_for_lanes
 from hpo.config import SearchConfig
 from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
-from hpo.job import Job, Place
+from hpo.job import TRAINING, Job, Place
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
 from hpo.postgres import is_postgres
 from hpo.resources import check_gpus, visible_gpus
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from hpo.progress import Display
     from hpo.trainable import TrainingFactory
     from trainer.data.market_data import MarketData
-
-TRAINING = "trainer.warm_trainings:in_this_process"
 
 
 def tune(

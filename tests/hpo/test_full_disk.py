@@ -11,17 +11,14 @@ import sqlalchemy
 import torch
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
+from real_ray import REAL_RAY
 
 from hpo.commands.command import Command
 from hpo.full_disk import full_disk
 from hpo.outcome import Ended
 from hpo.tuner import resume, tune
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = REAL_RAY
 PAGES = 36  # of the database, 4 KiB each: some trials fit
 
 

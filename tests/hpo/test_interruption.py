@@ -11,17 +11,14 @@ import psutil
 import pytest
 from killed_search import PATIENCE_SECONDS, is_alive, wait_until
 from optuna.trial import TrialState
+from real_ray import REAL_RAY
 
 from hpo.interruption import Interruption, SearchStopped
 from hpo.outcome import Ended
 from hpo.studies import open_existing, running
 from hpo.tuner import resume
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = REAL_RAY
 SCRIPT = """
 import sys
 from fake_training import FakeMarket

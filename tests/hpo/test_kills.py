@@ -8,16 +8,12 @@ import signal
 import sys
 
 import pytest
+from real_ray import REAL_RAY
 
 from hpo.outcome import Ended
 from hpo.tuner import resume
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.slow, REAL_RAY]
 SEED = 20_260
 KEYS = {"epochs": 5, "concurrent": 2, "stopping": {"pruner": "none"}}
 

@@ -6,13 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from real_ray import REAL_RAY
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.slow, REAL_RAY]
 TRIALS = 200
 WARM_UP = 60
 

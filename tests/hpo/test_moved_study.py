@@ -8,6 +8,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.storages import RDBStorage
+from real_ray import REAL_RAY
 
 from hpo.definition import StudyDefinition
 from hpo.run_directory import RunDirectory
@@ -121,9 +122,7 @@ def test_a_storage_file_is_stored_with_its_whole_path(make_search, tmp_path, mon
         assert with_absolute_paths(make_search(storage=given)).storage == whole
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@REAL_RAY
 def test_a_resumed_copy_trains_and_stores_beside_its_own_database(cluster, fakes, made, space, tmp_path):
     original = made(trials=1, epochs=1)
     copy = tmp_path / "copies" / "s"

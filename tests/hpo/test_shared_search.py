@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import optuna
 import pytest
 from optuna.trial import TrialState
+from real_ray import REAL_RAY
 
 from hpo.attributes import DRIVER
 from hpo.definition import StudyDefinition
@@ -17,12 +18,7 @@ from hpo.storages import open_storage
 from hpo.studies import create
 from hpo.tuner import tune
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.slow, REAL_RAY]
 TRIALS = 8
 EPOCHS = 3
 

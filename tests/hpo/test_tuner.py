@@ -13,6 +13,7 @@ import psutil
 import pytest
 from optuna.trial import TrialState
 from ray import cloudpickle
+from real_ray import REAL_RAY
 
 from hpo import attributes
 from hpo.commands.search_flow import next_commands
@@ -21,11 +22,7 @@ from hpo.tuner import resume, saved_search, tune
 from trainer.data.market import load_market
 from trainer.errors import ConfigError, LeakError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = REAL_RAY
 
 
 def trials_of(outcome):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+from real_ray import REAL_RAY
 
 from hpo.benchmarks.driver_overhead import DriverTimes, Plan, run, slot_loss, table
 from hpo.ledger import StudyLedger
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = REAL_RAY
 TIMES = DriverTimes(
     asks=[0.02, 0.04],
     reports=[0.001, 0.003],
