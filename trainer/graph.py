@@ -13,8 +13,6 @@ import torch
 from trainer.kernels.loader import gathering, import_cupy
 from trainer.phases import phase
 
-WARM_UP_CALLS = 3
-
 
 class GraphedCallable:
     """Captures ``function`` into a CUDA graph once and replays it.
@@ -67,8 +65,7 @@ def _captured(
     with torch.cuda.stream(side):
         with gathering():  # a cold start compiles all kernels at once
             warm_up()
-        for _ in range(WARM_UP_CALLS):
-            warm_up()
+        warm_up()  # loads every kernel, and lets cuBLAS take its workspace of this stream
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     reset()
