@@ -254,7 +254,8 @@ class StudyLedger:
     def _ask(self) -> optuna.Trial:
         trials = self._study.get_trials(deepcopy=False)
         waiting = [each.number for each in trials if each.state == TrialState.WAITING]
-        self._study.sampler = make_sampler(self._search, waiting[0] if waiting else len(trials))
+        number = waiting[0] if waiting else len(trials)
+        self._study.sampler = make_sampler(self._search, self._space, number)
         return self._study.ask()
 
     def _is_full(self) -> bool:

@@ -16,9 +16,10 @@ from optuna.pruners import BasePruner, NopPruner, PatientPruner, PercentilePrune
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
 from hpo.config import SearchConfig
+from hpo.grouped_sampler import GroupedSampler
 from hpo.halving_pruner import HalvingPruner
 from hpo.paired_pruner import PairedPruner
-from trainer.config import Choice, Float, Int, Parameter, SearchSpace
+from trainer.config import Choice, Float, Int, Parameter, SearchSpace, When
 
 Value = str | int | float | bool | None
 
@@ -66,7 +67,7 @@ def startup_trials(trials: int) -> int:
     return min(10, max(3, trials // 3))
 
 
-def make_sampler(search: SearchConfig, number: int) -> BaseSampler:
+def make_sampler(search: SearchConfig, space: SearchSpace, number: int) -> BaseSampler:
     """Builds the sampler for one trial.
 
     ``tpe`` (Bergstra et al. 2011; Watanabe 2023) is the default: it models conditional parameters, asks in
@@ -80,20 +81,25 @@ def make_sampler(search: SearchConfig, number: int) -> BaseSampler:
 
     Args:
         search: Gives the sampler's name, the seed and the number of trials.
+        space: Its conditions say which parameters TPE models together.
         number: Number of the trial that is going to be asked for.
     """
     seed = int(np.random.SeedSequence((search.seed, number)).generate_state(1)[0])
     if search.sampler == "random":
         return RandomSampler(seed=seed)
     startup = startup_trials(search.trials)
-    with warnings.catch_warnings():
-        # `gp` and `group` are marked experimental; groups let conditional parameters share one model.
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if search.sampler == "gp":
-            return GPSampler(seed=seed, n_startup_trials=startup)
-        return TPESampler(
-            n_startup_trials=startup, multivariate=True, group=True, constant_liar=True, seed=seed
-        )
+    if search.sampler == "gp":
+        return GPSampler(seed=seed, n_startup_trials=startup)
+    tpe = TPESampler(n_startup_trials=startup, multivariate=True, constant_liar=True, seed=seed)
+    return GroupedSampler(tpe, groups(space))
+
+
+def groups(space: SearchSpace) -> list[dict[str, BaseDistribution]]:
+    """Splits a space into the parameters that are suggested in every trial and those of each condition."""
+    by_condition: dict[When | None, dict[str, BaseDistribution]] = {None: {}}
+    for parameter in space.parameters:
+        by_condition.setdefault(parameter.when, {})[parameter.name] = distribution(parameter)
+    return [group for group in by_condition.values() if group]
 
 
 def make_pruner(search: SearchConfig) -> BasePruner:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+from hpo.grouped_sampler import GroupedSampler
 from hpo.halving_pruner import HalvingPruner
 from hpo.sampling import allows, distribution, make_pruner, make_sampler, startup_trials, suggest
 from trainer.config import Choice, Float, Int, SearchSpace, TrainerConfig, When
@@ -23,7 +24,7 @@ SPACE = SearchSpace(
 
 
 def ask(search, number=0):
-    study = optuna.create_study(direction="maximize", sampler=make_sampler(search, number))
+    study = optuna.create_study(direction="maximize", sampler=make_sampler(search, SPACE, number))
     return suggest(study.ask(), SPACE)
 
 
@@ -143,13 +144,13 @@ def test_patience_ends_after_epochs_without_a_new_best_below_the_median(make_sea
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("tpe", optuna.samplers.TPESampler),
+        ("tpe", GroupedSampler),
         ("gp", optuna.samplers.GPSampler),
         ("random", optuna.samplers.RandomSampler),
     ],
 )
 def test_each_sampler_is_seeded_by_seed_and_trial_number(make_search, name, kind):
     search = make_search(sampler=name, seed=5)
-    assert type(make_sampler(search, 0)) is kind
+    assert type(make_sampler(search, SPACE, 0)) is kind
     assert ask(search, 3) == ask(search, 3)
     assert ask(search, 3) != ask(search, 4)
