@@ -18,7 +18,7 @@ from trainer.config import TrainerConfig
 from trainer.data.bars import Bars, Fill
 from trainer.data.features import FEATURE_VERSION
 from trainer.data.market_data import MarketData
-from trainer.errors import CheckpointError
+from trainer.errors import CheckpointError, ConfigError
 from trainer.evaluation import MarketEvaluation, evaluate
 from trainer.folds import Fold
 from trainer.hyperparameters import Hyperparameters
@@ -31,6 +31,7 @@ from trainer.reference.advantage_policy import greedy_actions
 from trainer.reference.c51_support import support
 
 CPU = torch.device("cpu")
+SAME_STEP = 1.25  # ratio of median steps; that of months is at most 31:28, that of 4 to 3 hours is another
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class DeployedPolicy:
         center: [M, F] of the training windows, in the training's floating type.
         inverse_scale: [M, F].
         sigma: [M] float64, deviation of the training windows' bar returns.
+        median_step: Between neighbouring bars that were trained on, seconds; None in older files.
     """
 
     config: TrainerConfig
@@ -73,6 +75,7 @@ class DeployedPolicy:
     center: Tensor
     inverse_scale: Tensor
     sigma: Tensor
+    median_step: float | None
 
     def newest(self) -> DeployedPolicy:
         """Keeps the last fold's model of every seed."""
@@ -108,6 +111,20 @@ class DeployedPolicy:
             raise CheckpointError(
                 f"the policy reads features of version {self.feature_version}, but this foxtune makes "
                 f"version {FEATURE_VERSION}; use the foxtune that trained it, or train again"
+            )
+
+    def require_step(self, market: MarketData) -> None:
+        """Refuses bars of another step than those that were trained on; holes and uneven months are none.
+
+        Raises:
+            ConfigError: Naming both median steps.
+        """
+        trained, given = self.median_step, market.bars.median_step
+        if trained is not None and not 1 / SAME_STEP < given / trained < SAME_STEP:
+            raise ConfigError(
+                "--data",
+                f"signals need the step that was trained on, {trained:.10g} s between bars (median), but "
+                f"{market.name} has {given:.10g} s; give bars of {trained:.10g} s",
             )
 
     def walk(self, market: MarketData, start: int, stop: int) -> Walk:

@@ -87,9 +87,11 @@ def target_positions(policy: DeployedPolicy, market: MarketData, start: int) -> 
 
     Raises:
         CheckpointError: The market's features are not the policy's.
+        ConfigError: Its bars have another step.
     """
     rows = len(market.bars)
     policy.require_features(market)
+    policy.require_step(market)
     walk = policy.walk(with_pending_bar(market), start, rows + 1)
     held, alive = zip(*(_held(member, rows - start) for member in walk.evaluation.members), strict=True)
     position, living = np.stack(held), np.stack(alive)

@@ -81,6 +81,35 @@ def test_a_wild_market_bankrupts_the_signal_where_it_bankrupts_the_evaluation(ra
     assert bankrupt > 0
 
 
+def with_steps(market, seconds):
+    time = np.concatenate([[0], np.cumsum(seconds)]) * 10**9
+    return replace(market, bars=replace(market.bars, timestamp=time.astype(np.int64)))
+
+
+@pytest.mark.parametrize("step", [3600, 60_000, 115_200, 604_800])
+def test_bars_of_another_step_than_the_training_had_are_refused(policy, market, step):
+    with pytest.raises(ConfigError) as refusal:
+        target_positions(policy, with_steps(market, [step] * 499), 200)
+    assert str(refusal.value) == (
+        f"--data: signals need the step that was trained on, 86400 s between bars (median), but test has "
+        f"{step} s; give bars of 86400 s"
+    )
+
+
+def test_holes_and_uneven_months_are_no_other_step(policy, market):
+    day = 86_400
+    weeks = ([day] * 4 + [3 * day]) * 100  # no bar on Saturdays and Sundays
+    assert target_positions(policy, with_steps(market, weeks[:499]), 499).target.shape == (2, 1)
+    months = replace(policy, median_step=31 * 86_400.0)
+    shorter = with_steps(market, [28 * day, 30 * day, 30 * day, 31 * day] * 124 + [28 * day] * 3)
+    assert target_positions(months, shorter, 499).target.shape == (2, 1)
+
+
+def test_a_policy_of_before_the_step_was_kept_takes_any_bars(policy, market):
+    old = replace(policy, median_step=None)
+    assert target_positions(old, with_steps(market, [60] * 499), 499).target.shape == (2, 1)
+
+
 @pytest.mark.parametrize("rows", [131, 200, 499])
 def test_a_later_bar_changes_no_earlier_signal(policy, market, rows):
     whole, cut = target_positions(policy, market, 130), target_positions(policy, until(market, rows), 130)

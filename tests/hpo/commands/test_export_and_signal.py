@@ -80,6 +80,15 @@ def test_a_csv_written_in_another_way_gives_the_same_signal(run, small, bars):
     signal = ("signal", "--model", "t/weights.pt", "--data", "other.csv")
     assert run(*signal)[0] == 2
     assert run(*signal, "--set", "data.delimiter=;")[:2] == (0, plain)
+    daily = "".join(
+        line.replace(line[:20], stamp(day * 86_400 * 10**9)) if day >= 0 else line
+        for day, line in enumerate(bars.read_text().splitlines(keepends=True), start=-1)
+    )
+    Path("daily.csv").write_text(daily)
+    code, out, err = run("signal", "--model", "t/weights.pt", "--data", "daily.csv")
+    assert (code, out) == (2, "")
+    assert "trained on, 3600 s between bars (median), but" in err
+    assert err.endswith("daily.csv has 86400 s; give bars of 3600 s\n")
     Path("short.csv").write_text("".join(bars.read_text().splitlines(keepends=True)[:129]))
     code, _, err = run("signal", "--model", "t/weights.pt", "--data", "short.csv")
     assert code == 2
