@@ -24,7 +24,8 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
 
     Raises:
         LeakError: Where a trial could see the future.
-        ConfigError: If the driver's node has no such file, naming the node where it is one of a cluster's.
+        ConfigError: If the driver's node has no such file, naming the node where it is one of a cluster's,
+            or if the data give too few folds.
     """
     from trainer.data import market
     from trainer.data.sources import is_named
@@ -42,27 +43,27 @@ def load_market(search: SearchConfig, say: Say = lambda line: None) -> MarketDat
     return data
 
 
-def market_of(search: SearchConfig, market: MarketData | None, say: Say, *, guarded: bool) -> MarketData:
+def market_of(search: SearchConfig, market: MarketData | None, say: Say) -> MarketData:
     """Loads the market, or refuses a caller's own if a trial could see the future by its columns.
 
     Args:
         search: Names the data and the folds.
         market: The caller's own.
-        say: Is given the guards' warnings.
-        guarded: The caller's market comes from :func:`load_market`.
+        say: Is given the warnings of :func:`load_market`.
     """
     from trainer.data.market_data import MarketData
 
     if market is None:
         return load_market(search, say)
-    if isinstance(market, MarketData) and not guarded:
+    if isinstance(market, MarketData):
         _leak_warnings(market, search)
     return market
 
 
 def _leak_warnings(market: MarketData, search: SearchConfig) -> tuple[str, ...]:
-    from trainer.folds import split
+    from trainer.folds import require_min_folds, split
     from trainer.leaks.guards import require_no_leak
 
     parts = split(len(market.bars), search.trainer.walk_forward)
+    require_min_folds(parts, search.trainer.walk_forward)
     return require_no_leak(market, parts, search.trainer)

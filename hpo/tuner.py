@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import optuna
 
+from hpo.advice import configuration_advice
 from hpo.cluster_address import ignored_address, joins, require_lasting, running_cluster
 from hpo.combinations import require_legal_combinations, require_room_for_lanes
 from hpo.config import SearchConfig
@@ -14,16 +16,17 @@ from hpo.definition import StudyDefinition, require_same
 from hpo.interruption import Interruption
 from hpo.job import TRAINING, Job, Place
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
-from hpo.postgres import is_postgres
+from hpo.postgres import hidden_password, is_postgres
 from hpo.resources import check_gpus, visible_gpus
 from hpo.run_directory import RunDirectory
 from hpo.search_market import market_of
 from hpo.shared_study import shared_study
-from hpo.storage_files import storage_file, with_file
+from hpo.storage_files import missing_file, storage_file, with_file
 from hpo.storages import open_storage
 from hpo.studies import (
     OpenStudy,
     create,
+    exists,
     finished,
     fork,
     note_place,
@@ -37,7 +40,8 @@ from hpo.studies import (
 from hpo.warm_start import enqueue_best
 from hpo.withdrawal import withdraw
 from trainer.config import SearchSpace
-from trainer.errors import FoxtuneError
+from trainer.errors import ConfigError, FoxtuneError
+from trainer.folds import split
 
 if TYPE_CHECKING:
     from hpo.progress import Display
@@ -52,7 +56,6 @@ def tune(
     fork_from: str | None = None,
     warm_start: str | None = None,
     market: MarketData | None = None,
-    guarded: bool = False,
     training: str | TrainingFactory = TRAINING,
     say: Say = lambda line: None,
     display: Display | None = None,
@@ -62,10 +65,9 @@ def tune(
     Args:
         search: Everything about the search.
         space: What is searched.
-        fork_from: Name of a study in the same ``runs`` folder whose comparable trials are copied first.
-        warm_start: Name of a study there whose best parameters are tried first.
+        fork_from: Name of a study whose comparable trials are copied first, see :func:`open_earlier`.
+        warm_start: Name of a study whose best parameters are tried first, found likewise.
         market: The data; loaded as ``search.trainer.data`` says if not given.
-        guarded: The market comes from :func:`hpo.search_market.load_market`, which has asked the leak guards.
         training: What a trial runs, as ``module:name`` or itself.
         say: Prints a line for the user.
         display: Where progress is shown; by default a table on a terminal, lines elsewhere.
@@ -75,11 +77,15 @@ def tune(
     """
     search = with_absolute_paths(search)
     directory = RunDirectory.of(search)
-    place = _require_startable(search, space, training, say)
-    source = None if fork_from is None else _open_beside(search, fork_from)
-    earlier = None if warm_start is None else _open_beside(search, warm_start)
+    place = _require_startable(search, space, training)
+    source = None if fork_from is None else open_earlier(search, fork_from)
+    earlier = None if warm_start is None else open_earlier(search, warm_start)
+    data = _fitting_market(search, space, market, say)
+    if market is None:
+        for line in _introduction(search, space, data):
+            say(line)
+    _say_place(search, place, say)
     with Interruption() as interruption, directory.driving(search.study):
-        data = _fitting_market(search, space, market, say, guarded=guarded)
         definition = StudyDefinition.of(search, space, data.data_hash)
         url = directory.storage_url(search)
         storage = open_storage(url)
@@ -142,8 +148,9 @@ def resume(
             return summarise(study, url, directory, Ended.NOTHING_TO_DO, None, 0, 0.0)
         if shared_study(study, storage) is None:
             note_place(study, directory)
-        place = _require_startable(search, space, training, say)
-        data = _fitting_market(search, space, market, say, guarded=False)
+        place = _require_startable(search, space, training)
+        _say_place(search, place, say)
+        data = _fitting_market(search, space, market, say)
         require_same(search.study, old, StudyDefinition.of(search, space, data.data_hash))
         directory.write_search(search)
         from hpo.driver import drive  # as in tune
@@ -198,41 +205,64 @@ def with_absolute_paths(search: SearchConfig) -> SearchConfig:
     return search.model_copy(update={"trainer": trainer, "runs": runs, "storage": storage})
 
 
-def _open_beside(search: SearchConfig, name: str) -> OpenStudy:
-    return open_existing(study_url(search.runs, name, search.storage), name, search.runs)
+def open_earlier(search: SearchConfig, name: str) -> OpenStudy:
+    """Opens the study that a new one begins with: in the new one's storage, else where its folder says.
+
+    Raises:
+        ConfigError: If it is in neither.
+    """
+    url, folder = search.storage, RunDirectory.below(search.runs, name)
+    if url is None or (missing_file(url) is None and exists(open_storage(url), name)):
+        return open_existing(study_url(search.runs, name, url), name, search.runs)
+    if not folder.search_file.exists():
+        raise ConfigError(
+            "study",
+            f"there is no study {name!r} in {hidden_password(url)}, and {folder.path} holds no search; "
+            "give the name of another study",
+        )
+    return open_existing(study_url(search.runs, name), name, search.runs)
 
 
-def _require_startable(
-    search: SearchConfig, space: SearchSpace, training: str | TrainingFactory, say: Say
-) -> Place:
+def _require_startable(search: SearchConfig, space: SearchSpace, training: str | TrainingFactory) -> Place:
     """Asks what `tune` and `resume` both ask before they read the data; returns where the trials run."""
     require_legal_combinations(space, search.trial_trainer)
     _require_picklable(training)
-    return _find_place(search, say)
+    return _find_place(search)
 
 
 def _fitting_market(
-    search: SearchConfig, space: SearchSpace, market: MarketData | None, say: Say, *, guarded: bool
+    search: SearchConfig, space: SearchSpace, market: MarketData | None, say: Say
 ) -> MarketData:
-    data = market_of(search, market, say, guarded=guarded)
+    data = market_of(search, market, say)
     require_room_for_lanes(space, search.trial_trainer, data)
     return data
 
 
-def _find_place(search: SearchConfig, say: Say) -> Place:
+def _introduction(search: SearchConfig, space: SearchSpace, market: MarketData) -> Iterator[str]:
+    yield from configuration_advice(search.trainer)
+    folds = split(len(market.bars), search.trainer.walk_forward).folds
+    yield (
+        f"study {search.study}: {search.trials} trials of {space.name} on {market.name}, "
+        f"{len(market.bars)} bars, {len(folds)} folds"
+    )
+
+
+def _find_place(search: SearchConfig) -> Place:
     if joins(search.ray.address):
         return Place((), running_cluster(search.ray.address))
-    ignored = ignored_address(search.ray.address)
-    if ignored is not None:
-        say(ignored)
     if search.gpus_per_trial == 0:
         return Place((), None)
     gpus = visible_gpus()
     check_gpus(search, gpus)
-    for gpu in gpus:
+    return Place(gpus, None)
+
+
+def _say_place(search: SearchConfig, place: Place, say: Say) -> None:
+    if (ignored := ignored_address(search.ray.address)) is not None:
+        say(ignored)
+    for gpu in place.gpus:
         memory = "" if gpu.free_mib is None else f", {gpu.free_mib} MiB free"
         say(f"GPU {gpu.name} {gpu.uuid}{memory}")
-    return Place(gpus, None)
 
 
 def _require_picklable(training: str | TrainingFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, effective_from
@@ -30,42 +31,20 @@ def _run(arguments: Namespace, context: Context) -> int:
 
 
 def _search(arguments: Namespace, context: Context, output: Output) -> int:
-    from hpo.cluster_address import joins
-    from hpo.combinations import require_legal_combinations
-    from hpo.resources import check_gpus, visible_gpus
     from hpo.space_files import load_space
 
     config = effective_from(arguments, FLAGS).config
     space = load_space(config.space, context.packaged_spaces())
-    require_legal_combinations(space, config.trial_trainer)
-    if config.gpus_per_trial > 0 and not joins(config.ray.address):
-        check_gpus(config, visible_gpus())
 
-    from hpo.advice import configuration_advice
     from hpo.commands.search_flow import close_search
-    from hpo.search_market import load_market
     from hpo.tuner import tune
-    from trainer.folds import require_min_folds, split
 
-    warnings: list[str] = []
-    market = load_market(config, warnings.append)
-    parts = split(len(market.bars), config.trainer.walk_forward)
-    require_min_folds(parts, config.trainer.walk_forward)
-    for line in (*warnings, *configuration_advice(config.trainer)):
-        print(line)
-    print(
-        f"study {config.study}: {config.trials} trials of {space.name} on {market.name}, "
-        f"{len(market.bars)} bars, {len(parts.folds)} folds",
-        flush=True,
-    )
     outcome = tune(
         config,
         space,
         fork_from=arguments.fork,
         warm_start=arguments.warm_start,
-        market=market,
-        guarded=True,
-        say=print,
+        say=partial(print, flush=True),
         display=output.display,
     )
     return close_search(outcome, output.summary)
