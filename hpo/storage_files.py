@@ -41,6 +41,14 @@ def storage_file(url: str) -> Path | None:
     return Path(url.removeprefix(JOURNAL)) if url.startswith(JOURNAL) else sqlite_file(url)
 
 
+def missing_file(url: str) -> str | None:
+    """Says of a storage whose file holds nothing yet so, e.g. ``study.db does not exist``; makes no file."""
+    file = storage_file(url)
+    if file is None or (file.exists() and file.stat().st_size > 0):
+        return None
+    return f"{file} {'is empty' if file.exists() else 'does not exist'}"
+
+
 def with_file(url: str, file: Path) -> str:
     """Returns the URL of a storage like ``url`` in another file."""
     if url.startswith(JOURNAL):

@@ -25,7 +25,7 @@ from hpo.postgres import hidden_password
 from hpo.run_directory import RunDirectory
 from hpo.sampling import allows, distribution
 from hpo.shared_study import shared_study
-from hpo.storage_files import sqlite_file, storage_file
+from hpo.storage_files import missing_file, storage_file
 from hpo.storages import open_storage
 from trainer.config import SearchSpace, validated
 from trainer.errors import ConfigError
@@ -216,10 +216,8 @@ def open_found(url: str, name: str) -> BaseStorage:
     Raises:
         ConfigError: If there is no such file or study.
     """
-    file = sqlite_file(url)
-    if file is not None and (not file.exists() or file.stat().st_size == 0):
-        state = "is empty" if file.exists() else "does not exist"
-        raise ConfigError("study", f"there is no study {name!r}: {file} {state}; see `foxtune tune`")
+    if (missing := missing_file(url)) is not None:
+        raise ConfigError("study", f"there is no study {name!r}: {missing}; see `foxtune tune`")
     storage = open_storage(url)
     if not exists(storage, name):
         known = ", ".join(sorted(study.study_name for study in storage.get_all_studies())) or "none"

@@ -10,18 +10,21 @@ from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, add_flags, e
 from hpo.commands.output import Output, add_output_arguments, chosen_output
 
 FLAGS = TRAINING_FLAGS + SEARCH_FLAGS
+LOOKED_FOR = "looked for in the new study's storage, else where its own folder below --runs says"
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, FLAGS)
     add_output_arguments(parser)
     parser.add_argument(
-        "--fork", metavar="STUDY", help="first copy the comparable trials of this study, which stays as it is"
+        "--fork",
+        metavar="STUDY",
+        help=f"first copy the comparable trials of this study, which stays as it is; {LOOKED_FOR}",
     )
     parser.add_argument(
         "--warm-start",
         metavar="STUDY",
-        help="first try the best parameters of this study",
+        help=f"first try the best parameters of this study, {LOOKED_FOR}",
     )
 
 

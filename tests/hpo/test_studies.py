@@ -205,6 +205,9 @@ def test_a_missing_study_names_those_that_there_are(make_search, space):
     with pytest.raises(ConfigError, match=r"empty\.db is empty; see `foxtune tune`"):
         open_existing(f"sqlite:///{directory.path / 'empty.db'}", "s")
     assert (directory.path / "empty.db").stat().st_size == 0
+    with pytest.raises(ConfigError, match=r"no study 's': .*/folder/nothing\.log does not exist; see"):
+        open_existing(f"journal:{directory.path / 'folder' / 'nothing.log'}", "s")
+    assert not (directory.path / "folder").exists()
 
 
 def complete(study, space, tau, ratio, value):
