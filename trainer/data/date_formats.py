@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,16 @@ DATES = (
     "%d{0}%B{0}%Y",
 )
 SEPARATORS = (".", "/", "-", " ")
-WRITTEN_DATES = ("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%Y-%m-%d", "%Y-%b-%d", "%a %b %d %Y", "%Y%m%d")
+WRITTEN_DATES = (
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%b %d %Y",
+    "%Y-%m-%d",
+    "%Y-%b-%d",
+    "%a %b %d %Y",
+    "%Y%m%d",
+    "%Y-%m",
+)
 TIMES = (
     "",
     " %H:%M",
@@ -27,10 +37,11 @@ TIMES = (
     " %I-%p",
     " %H%M%S",
 )
-TIMES_WITH_OFFSET = tuple(f"{time} %z" for time in TIMES[1:])
+TIMES_WITH_OFFSET = (*(f"{time} %z" for time in TIMES[1:]), " %H:%M:%S GMT%z", " %H:%M:%S.%f GMT%z")
 COMPACT = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d:%H:%M:%S")
 DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f"}  # by their number
 SAMPLE = 2000  # cells tried per format before all are
+YEARS = frozenset({"%Y", "%y", "%G", "%c", "%x"})  # directives that say a year
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,21 @@ class Proposal:
 
         date = pd.to_datetime(cell, format=self.pattern)
         return f"{date.day} {date.strftime('%B %Y')}"
+
+
+def fault_of(pattern: str) -> str:
+    """Says what makes ``pattern`` read another date than the one written; empty if nothing does.
+
+    Without a year strptime takes 1900, and pandas takes words such as ``mixed`` for leave to guess.
+    """
+    directives = set(re.findall(r"%.", pattern))
+    if not directives & YEARS:
+        return "names no year (%Y or %y)"
+    if "%p" in directives and "%H" in directives:
+        return "has %p, which the 24 hours of %H ignore: use %I"
+    if "%I" in directives and "%p" not in directives:
+        return "reads a 12-hour clock (%I) without its AM or PM (%p): use %H for one of 24 hours"
+    return ""
 
 
 def propose_formats(cells: Sequence[str]) -> list[Proposal]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.config import DataConfig
-from trainer.data.date_formats import digit_format, propose_formats
+from trainer.data.date_formats import digit_format, fault_of, propose_formats
 from trainer.data.epoch_numbers import EARLIEST, GRACE, read_epoch
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
@@ -169,20 +169,26 @@ def _by_format(table: RawTable, column: Any, date_format: str) -> Stamps:
     import pandas as pd
 
     cells = column.to_pylist()
-    aware = "%z" in date_format
+    if fault := fault_of(date_format):
+        raise ConfigError("data.date_format", f"{date_format!r} {fault}{_other_format(cells, date_format)}")
+    aware = "%z" in date_format or "%Z" in date_format
     try:
         parsed = pd.to_datetime(pd.Series(cells), format=date_format, utc=aware, errors="coerce")
-    except ValueError as error:
+    except (ValueError, re.error) as error:  # a directive that stands twice is one of the latter
         raise ConfigError("data.date_format", f"{date_format!r} is no date format: {error}") from None
     bad = np.flatnonzero(parsed.isna().to_numpy())
     if len(bad):
-        fitting = [proposal for proposal in propose_formats(cells) if proposal.pattern != date_format]
-        fix = f"; set {fitting[0].line}" if fitting else "; mend the cell or the format"
         raise ConfigError(
             "data.date_format",
-            f"{_where(table, bad)}: {cells[int(bad[0])]!r} does not match {date_format!r}{fix}",
+            f"{_where(table, bad)}: {cells[int(bad[0])]!r} does not match {date_format!r}"
+            + _other_format(cells, date_format),
         )
     return Stamps(_nanoseconds(table, parsed), aware, f"dates as {date_format}")
+
+
+def _other_format(cells: list[str], date_format: str) -> str:
+    fitting = [proposal for proposal in propose_formats(cells) if proposal.pattern != date_format]
+    return f"; set {fitting[0].line}" if fitting else "; mend the cell or the format"
 
 
 def _nanoseconds(table: RawTable, parsed: Any) -> Nanoseconds:

@@ -81,6 +81,13 @@ def test_an_unknown_zone_is_refused_with_the_nearest_known_one(read, flat):
         read(flat(["2024-01-01", "2024-01-02"]), tz="America/NewYork")
 
 
+@pytest.mark.parametrize("zone", ["localtime", "Factory", "posixrules", "right/Europe/Berlin"])
+def test_a_zone_that_differs_between_machines_or_counts_leap_seconds_is_refused(read, flat, zone):
+    with pytest.raises(ConfigError, match="unknown time zone") as caught:
+        read(flat(["2024-01-01 09:30", "2024-01-01 10:30"]), tz=zone)
+    assert caught.value.key == "data.tz"
+
+
 @pytest.mark.parametrize(("unit", "scale"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
 def test_the_unit_of_epoch_numbers_is_told_by_magnitude(read, flat, unit, scale):
     bars = read(flat([(1_704_067_200 + 3600 * row) * scale for row in range(5)]))
