@@ -22,6 +22,9 @@ YOUNGER = ("cost", "impact")  # columns that older files lack
 ENCODINGS = {"time": "DELTA_BINARY_PACKED", "ret": "BYTE_STREAM_SPLIT"}
 
 
+BarKeys = npt.NDArray[np.void]  # [R] (fold, time) of rows, comparable as one value
+
+
 @dataclass(frozen=True)
 class EvaluationRows:
     """One row per scored bar of every seed and fold; all arrays [R], in any order of seeds and folds.
@@ -60,6 +63,16 @@ class EvaluationRows:
         index = np.flatnonzero(chosen)
         index = index[np.lexsort((self.time[index], self.fold[index]))]
         return EvaluationRows(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def of_each_seed(self) -> list[EvaluationRows]:
+        """Returns :meth:`select` of every seed, in the order of their values."""
+        return [self.select(int(seed)) for seed in np.unique(self.seed)]
+
+    def bar_keys(self) -> BarKeys:
+        """Returns the bar of every row; those of one seed's :meth:`select` are sorted."""
+        keys = np.empty(self.fold.size, dtype=[("fold", np.int64), ("time", np.int64)])
+        keys["fold"], keys["time"] = self.fold, self.time
+        return keys
 
 
 def write_evaluation(path: Path, rows: EvaluationRows) -> None:

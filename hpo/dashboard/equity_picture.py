@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
+from hpo.colours import GRID, INK, POLICY
 from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
@@ -15,10 +16,8 @@ from trainer.statistics.compounding import equity
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 50, 26  # pixels around the plot
 MOST_POINTS = 320
-MOST_SEEDS = 8
-COLOURS = ("#0b6e99", "#b4540a", "#5b7f2b", "#7d4aa5", "#a3274f", "#00796b", "#8d6e00", "#4057b5")
-MARKET = "#7b8794"
-INK, SOFT, GRID = "#1f2933", "#52606d", "#e4e7eb"
+MOST_SEEDS = len(POLICY)
+MARKET, SOFT = "#7b8794", "#52606d"
 
 Values = npt.NDArray[np.float64]
 
@@ -79,11 +78,11 @@ def equity_picture(title: str, rows: EvaluationRows) -> str:
 
 def _lines(rows: EvaluationRows) -> tuple[list[_Line], EvaluationRows]:
     """Seeds first, then the market; and the bars of the seed that has most of them."""
-    seeds = [int(seed) for seed in np.unique(rows.seed)[:MOST_SEEDS]]
+    seeds = np.unique(rows.seed)[:MOST_SEEDS].tolist()
     own = [rows.select(seed) for seed in seeds]
     base = max(own, key=lambda each: each.ret.size)
     lines = [
-        _Line("trial" if len(seeds) == 1 else f"seed {seed}", COLOURS[index], _growth(each.ret))
+        _Line("trial" if len(seeds) == 1 else f"seed {seed}", POLICY[index], _growth(each.ret))
         for index, (seed, each) in enumerate(zip(seeds, own, strict=True))
     ]
     return [*lines, _Line("buy and hold", MARKET, _growth(base.benchmark))], base

@@ -133,7 +133,7 @@ def _folds(score: WalkForwardScore) -> str:
 
 
 def _comparison(rows: EvaluationRows) -> str:
-    seeds = [rows.select(int(seed)) for seed in np.unique(rows.seed)]
+    seeds = rows.of_each_seed()
     market = seeds[0].benchmark
     returns, depths = [total_return(own.ret) for own in seeds], [max_drawdown(own.ret) for own in seeds]
     lines = [

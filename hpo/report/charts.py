@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from hpo.colours import GRID, INK
 from hpo.report.wording import plain
 
-INK = "#1f2933"
-GRID = "#e4e7eb"
-POLICY = ("#0b6e99", "#b4540a", "#5b7f2b", "#7d4aa5", "#a3274f", "#00796b", "#8d6e00", "#4057b5")
 MARKET = "#9aa5b1"
 STATE_COLOURS = {"COMPLETE": "#0b6e99", "PRUNED": "#c98a1b", "FAIL": "#b42318", "RUNNING": "#5b7f2b"}
 

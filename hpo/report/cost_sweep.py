@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hpo.report.charts import INK, MARKET, POLICY, Chart, figure, rounded
+from hpo.colours import INK, POLICY
+from hpo.report.charts import MARKET, Chart, figure, rounded
 from hpo.report.next_steps import runs_flag
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table
@@ -153,7 +154,7 @@ def cost_sweep(
         terms: The trial's own.
         periods_per_year: Bars per year.
     """
-    seeds = [rows.select(int(seed)) for seed in np.unique(rows.seed)]
+    seeds = rows.of_each_seed()
     return tuple(
         _point(seeds, cost, terms, periods_per_year) for cost in sorted({*map(float, costs), terms.cost})
     )

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from hpo.report.charts import MARKET, POLICY, Chart, dates, figure, rounded
+from hpo.colours import POLICY
+from hpo.report.charts import MARKET, Chart, dates, figure, rounded
 from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
 from trainer.statistics.drawdown import drawdowns
 
 MOST_POINTS = 1600  # of one line over all folds
-MOST_SEEDS = 8
+MOST_SEEDS = len(POLICY)
 
 Values = npt.NDArray[np.float64]
+Dates = list[str | None]
+Percents = list[float | None]
+Curve = Callable[[EvaluationRows, Values], tuple[Dates, Percents]]
 
 
 def equity_chart(rows: EvaluationRows) -> Chart:
     """Growth since the start of each fold; every fold begins at 0 %."""
     chart = figure("growth since the fold's start (%)")
-    seeds = _seeds(rows)
-    market = rows.select(seeds[0])
-    _add(chart, "buy and hold", MARKET, *_fold_growth(market, market.benchmark))
-    for index, seed in enumerate(seeds):
-        own = rows.select(seed)
-        _add(chart, _name(seed, seeds), POLICY[index], *_fold_growth(own, own.ret))
+    market = _draw(chart, rows, _fold_growth)
     for fold in np.unique(market.fold):
         start = dates(market.time[market.fold == fold][:1])[0]
         chart.add_vline(x=start, line={"color": MARKET, "width": 1, "dash": "dot"})
@@ -36,13 +37,19 @@ def equity_chart(rows: EvaluationRows) -> Chart:
 def drawdown_chart(rows: EvaluationRows) -> Chart:
     """Distance from the running peak over all folds joined; the start capital counts as a peak."""
     chart = figure("below the peak (%)")
-    seeds = _seeds(rows)
-    market = rows.select(seeds[0])
-    _add(chart, "buy and hold", MARKET, *_depth(market, market.benchmark))
-    for index, seed in enumerate(seeds):
-        own = rows.select(seed)
-        _add(chart, _name(seed, seeds), POLICY[index], *_depth(own, own.ret))
+    _draw(chart, rows, _depth)
     return Chart("drawdown", "Drawdown, folds joined", chart, 280)
+
+
+def _draw(chart: go.Figure, rows: EvaluationRows, curve: Curve) -> EvaluationRows:
+    """Adds the curve of buy and hold and of the first seeds; returns the first seed's rows."""
+    seeds = np.unique(rows.seed)[:MOST_SEEDS].tolist()
+    market = rows.select(seeds[0])
+    _add(chart, "buy and hold", MARKET, *curve(market, market.benchmark))
+    for colour, seed in zip(POLICY, seeds, strict=False):
+        own = rows.select(seed)
+        _add(chart, "best trial" if len(seeds) == 1 else f"seed {seed}", colour, *curve(own, own.ret))
+    return market
 
 
 def _seeds_note(rows: EvaluationRows) -> str:
@@ -51,25 +58,15 @@ def _seeds_note(rows: EvaluationRows) -> str:
     return f"The first {MOST_SEEDS} of {count} seeds are drawn." if count > MOST_SEEDS else ""
 
 
-def _seeds(rows: EvaluationRows) -> list[int]:
-    return [int(seed) for seed in np.unique(rows.seed)[:MOST_SEEDS]]
-
-
-def _name(seed: int, seeds: list[int]) -> str:
-    return "best trial" if len(seeds) == 1 else f"seed {seed}"
-
-
-def _add(
-    chart: go.Figure, name: str, colour: str, times: list[str | None], values: list[float | None]
-) -> None:
+def _add(chart: go.Figure, name: str, colour: str, times: Dates, values: Percents) -> None:
     chart.add_scatter(
         x=times, y=values, name=name, mode="lines", line={"color": colour, "width": 1.6}, connectgaps=False
     )
 
 
-def _fold_growth(rows: EvaluationRows, returns: Values) -> tuple[list[str | None], list[float | None]]:
-    times: list[str | None] = []
-    values: list[float | None] = []
+def _fold_growth(rows: EvaluationRows, returns: Values) -> tuple[Dates, Percents]:
+    times: Dates = []
+    values: Percents = []
     folds = np.unique(rows.fold)
     for fold in folds:
         inside = rows.fold == fold
@@ -80,7 +77,7 @@ def _fold_growth(rows: EvaluationRows, returns: Values) -> tuple[list[str | None
     return times, values
 
 
-def _depth(rows: EvaluationRows, returns: Values) -> tuple[list[str | None], list[float | None]]:
+def _depth(rows: EvaluationRows, returns: Values) -> tuple[Dates, Percents]:
     depth = drawdowns(returns)[1:] * 100.0
     kept = thinned(depth, MOST_POINTS)
     return [*dates(rows.time[kept])], [*rounded(depth[kept])]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from hpo.report.charts import GRID, Chart, figure
+from hpo.colours import GRID
+from hpo.report.charts import Chart, figure
 from hpo.report.records import TrialRecord
 from hpo.report.wording import number, plain
 
@@ -22,7 +23,6 @@ COLOURS = (
     "#0b6e99",
     "#b4540a",
 )  # worst to best; the best stand out
-SMALL, VEIL = {"size": 11}, "rgba(255,255,255,.8)"
 COLUMN = 118  # pixels an axis needs for its name
 
 

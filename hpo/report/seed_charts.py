@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from hpo.report.charts import INK, MARKET, POLICY, Chart, dates, figure, rounded
+from hpo.colours import INK, POLICY
+from hpo.report.charts import MARKET, Chart, dates, figure, rounded
 from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
@@ -21,7 +22,7 @@ Values = npt.NDArray[np.float64]
 
 def seed_chart(rows: EvaluationRows) -> Chart | None:
     """Growth, folds joined: lowest to highest seed, their mean, buy and hold; None for one seed."""
-    seeds = [rows.select(int(seed)) for seed in np.unique(rows.seed)]
+    seeds = rows.of_each_seed()
     if len(seeds) < 2:
         return None
     base = max(seeds, key=lambda own: own.ret.size)
@@ -44,18 +45,11 @@ def seed_chart(rows: EvaluationRows) -> Chart | None:
 
 def _growth(own: EvaluationRows, base: EvaluationRows) -> Values:
     """Compounded growth [T] in percent at the bars of ``base``; a bar after a bankruptcy changes nothing."""
-    place = np.searchsorted(_keys(base), _keys(own))
+    place = np.searchsorted(base.bar_keys(), own.bar_keys())
     returns = np.zeros(base.ret.size)
     returns[place] = own.ret
     growth: Values = (equity(returns)[1:] - 1.0) * 100.0
     return growth
-
-
-def _keys(rows: EvaluationRows) -> npt.NDArray[np.void]:
-    """(fold, time) of every row, comparable as one value; `EvaluationRows.select` has sorted them."""
-    keys = np.empty(rows.fold.size, dtype=[("fold", np.int64), ("time", np.int64)])
-    keys["fold"], keys["time"] = rows.fold, rows.time
-    return keys
 
 
 def _add(chart: go.Figure, name: str, times: list[str], values: Values, colour: str, width: float) -> None:

