@@ -174,7 +174,7 @@ def test_every_link_of_the_documents_leads_to_a_file():
 
 def test_commands_import_nothing_heavy_before_they_run():
     heavy = ("ray", "optuna", "torch", "pydantic", "pandas", "numpy", "plotly", "rich")
-    script = "import sys, hpo.__main__; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    script = "import sys, hpo.command_line; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     answer = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()

@@ -12,7 +12,7 @@ import pytest
 import ray
 import yaml
 
-from hpo.__main__ import build_parser
+from hpo.command_line import build_parser
 from hpo.commands.config_flags import SEARCH_FLAGS, TRAINING_FLAGS, effective_from
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

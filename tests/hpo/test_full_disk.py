@@ -121,12 +121,13 @@ def test_a_full_disk_under_a_journal_leaves_half_a_record_that_is_cut(full_then_
 
 def test_a_command_that_meets_a_full_disk_says_one_sentence(monkeypatch, capsys):
     import hpo.__main__
+    import hpo.command_line
 
     def run(arguments, context):
         raise optuna.exceptions.StorageInternalError("failed") from no_space("/runs/study.log")
 
     command = Command("fill", "meets a full disk", lambda parser: None, run)
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (command,))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (command,))
     assert hpo.__main__.main(["fill"]) == 2
     assert capsys.readouterr().err == (
         "foxtune: error: disk full: no space left on the disk for /runs/study.log; "

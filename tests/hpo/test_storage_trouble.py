@@ -64,6 +64,7 @@ def test_other_errors_are_no_trouble_of_a_storage(error):
 
 def test_a_command_that_meets_a_damaged_database_says_one_sentence(file, monkeypatch, capsys):
     import hpo.__main__
+    import hpo.command_line
 
     def run(arguments, context):
         with sqlite3.connect(file) as other:
@@ -71,7 +72,7 @@ def test_a_command_that_meets_a_damaged_database_says_one_sentence(file, monkeyp
             raise refused(file)
 
     command = Command("read", "meets a locked database", lambda parser: None, run)
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (command,))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (command,))
     assert hpo.__main__.main(["read"]) == 2
     told = capsys.readouterr().err
     assert told.startswith("foxtune: error: storage: the database cannot go on (database is locked); ")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hpo.__main__
+import hpo.command_line
 from hpo.__main__ import main
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command
@@ -77,7 +78,7 @@ def test_an_interrupt_ends_with_130_and_one_line(monkeypatch, capsys):
     def interrupted(arguments, context):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 130
     assert capsys.readouterr().err == "foxtune: interrupted\n"
 
@@ -87,8 +88,58 @@ def test_a_search_that_sigterm_stops_before_its_trials_ends_with_143(monkeypatch
         with Interruption():
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 143
+    assert capsys.readouterr().err == "foxtune: interrupted\n"
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting)
+from hpo.__main__ import program
+program()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["hpo.command_line", "argparse", "hpo.commands", "dataclasses", "hpo.commands.tune"]
+)
+def test_an_interrupt_while_the_command_line_is_imported_ends_with_130_and_one_line(module):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        cwd=Path(hpo.__main__.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "foxtune: interrupted\n")
+
+
+def test_nothing_that_takes_time_is_imported_where_an_interrupt_would_not_be_caught():
+    code = "import sys; before = set(sys.modules); import hpo.__main__; print(*set(sys.modules) - before)"
+    started = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(hpo.__main__.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(started.stdout.split()) == {"hpo", "hpo.__main__", "__future__"}
+
+
+def test_an_interrupt_while_the_arguments_are_declared_ends_in_the_same_way(monkeypatch, capsys):
+    def interrupted(parser):
+        raise KeyboardInterrupt
+
+    command = Command("stop", "is interrupted", interrupted, lambda arguments, context: 0)
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (command,))
+    assert main(["stop"]) == 130
     assert capsys.readouterr().err == "foxtune: interrupted\n"
 
 
@@ -100,7 +151,7 @@ def test_an_interrupt_while_an_extension_is_imported_ends_in_the_same_way(monkey
         except KeyboardInterrupt as error:
             raise kind("initialization failed") from error
 
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(interrupted),))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (stopping(interrupted),))
     assert main(["stop"]) == 130
     assert capsys.readouterr().err == "foxtune: interrupted\n"
 
@@ -109,7 +160,7 @@ def test_an_import_that_fails_for_another_reason_is_not_taken_for_an_interrupt(m
     def broken(arguments, context):
         raise ImportError("no module named nothing")
 
-    monkeypatch.setattr(hpo.__main__, "COMMANDS", (stopping(broken),))
+    monkeypatch.setattr(hpo.command_line, "COMMANDS", (stopping(broken),))
     with pytest.raises(ImportError, match="nothing"):
         main(["stop"])
 
