@@ -41,7 +41,13 @@ def test_no_values_give_the_documented_defaults():
         ("replay", "per_alpha", 1.5, "0 <= per_alpha <= 1", "[0, 1]"),
         ("walk_forward", "train", 0, "1 <= train", "[1, inf)"),
         ("walk_forward", "holdout_frac", 1.0, "0 <= holdout_frac < 1", "[0, 1)"),
-        ("metrics", "periods_per_year", 0, "0 < periods_per_year", "(0, inf)"),
+        (
+            "metrics",
+            "periods_per_year",
+            0,
+            "0.1 <= periods_per_year <= 1000000000000",
+            "[0.1, 1000000000000]",
+        ),
         ("hindsight", "achieved_offset", -1, "0 <= achieved_offset", "[0, inf)"),
     ],
 )

@@ -25,6 +25,12 @@ class Bounds:
     high: float | None
     high_open: bool
 
+    def hold(self, value: float) -> bool:
+        """Whether ``value`` lies in the range."""
+        above = self.low is None or value > self.low or (value == self.low and not self.low_open)
+        below = self.high is None or value < self.high or (value == self.high and not self.high_open)
+        return above and below
+
     def rule(self, name: str) -> str:
         """Returns the range as an inequality, e.g. ``0 < name <= 1``."""
         low = "" if self.low is None else f"{_number(self.low)} {'<' if self.low_open else '<='} "
@@ -48,7 +54,7 @@ def first_complaint(model: type[BaseModel], error: ValidationError) -> ConfigErr
     entries = "".join(f"[{part}]" for part in first["loc"] if isinstance(part, int))
     name = f"{path[-1] if path else 'config'}{entries}"
     value = first["input"]
-    bounds = _bounds_of(model, path)
+    bounds = bounds_of(model, path)
     if first["type"].startswith(("less_than", "greater_than")) and bounds is not None:
         return ConfigError(key, f"`{bounds.rule(name)}` must hold, but got {value}; {bounds.fix()}")
     expected = first.get("ctx", {}).get("expected")
@@ -65,8 +71,8 @@ def _in_words(message: str) -> str:
     return rule
 
 
-def _bounds_of(model: type[BaseModel], path: list[str]) -> Bounds | None:
-    """Reads the bounds that the annotation at ``path`` carries."""
+def bounds_of(model: type[BaseModel], path: list[str]) -> Bounds | None:
+    """Reads the bounds that the annotation at ``path`` carries; None without any."""
     field: FieldInfo | None = None
     for part in path:
         field = model.model_fields.get(part)

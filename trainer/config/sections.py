@@ -6,10 +6,13 @@ Leaf names are unique over all sections: a search space or a flag may use the sh
 
 from __future__ import annotations
 
+import struct
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
+
+from trainer.config.complaints import bounds_of
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -18,6 +21,8 @@ OpenUnit = Annotated[float, Field(gt=0, lt=1)]
 ClosedUnit = Annotated[float, Field(ge=0, le=1)]
 
 INTEGER_LIMIT = 2**31  # counts go into int32 arrays and C functions
+SMALLEST_NORMAL = 2.0**-126  # of float32; a GPU counts what is smaller as 0
+HIGHEST_GOAL = 10.0  # achieved goals are clipped there
 MOST_SEEDS = 1000  # members are listed one by one before any of them is built
 
 
@@ -38,7 +43,9 @@ class Section(BaseModel):
     @classmethod
     def _no_truth_value_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         # Python counts True as 1, so that `epochs = true` would train one epoch.
-        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+        entries = value if isinstance(value, list | tuple) else [value]
+        truth = any(isinstance(entry, bool) for entry in entries)
+        if truth and cls.model_fields[str(info.field_name)].annotation is not bool:
             raise PydanticCustomError("truth_value", "be another value than true or false")
         return value
 
@@ -47,6 +54,23 @@ class Section(BaseModel):
     def _no_integer_beyond_the_machine(cls, value: Any) -> Any:
         if isinstance(value, int) and abs(value) >= INTEGER_LIMIT:
             raise PydanticCustomError("integer_limit", "lie below 2147483648")
+        return value
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _no_number_beyond_float32(cls, value: Any, info: ValidationInfo) -> Any:
+        # Trainings compute in float32, where 0.99999999 is 1 and 1e-300 is 0.
+        if not isinstance(value, float):
+            return value
+        try:
+            (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+        except OverflowError:
+            raise PydanticCustomError("float32_limit", "lie below 3.4e38 in size") from None
+        rounded = 0.0 if abs(rounded) < SMALLEST_NORMAL else rounded
+        bounds = bounds_of(cls, [str(info.field_name)])
+        if bounds is not None and not bounds.hold(rounded):
+            rule = "lie in its range as float32 too (it is {rounded} there)"
+            raise PydanticCustomError("float32_range", rule, {"rounded": rounded})
         return value
 
 
@@ -81,7 +105,8 @@ class WalkForwardConfig(Section):
 class MetricsConfig(Section):
     """The objective and how it is annualised."""
 
-    periods_per_year: Positive | None = None  # counted from the timestamps if not given
+    # counted from the timestamps if not given; from a bar in ten years to one in 30 microseconds
+    periods_per_year: Annotated[float, Field(ge=0.1, le=1e12)] | None = None
     objective: Literal["wf_sharpe", "mean_fold", "median_fold", "mean_minus_half_sd"] = "wf_sharpe"
     min_trades: Annotated[int, Field(ge=0)] = 1  # per seed over all folds; fewer is degenerate
 
@@ -105,7 +130,7 @@ class EnvironmentConfig(Section):
 class GoalConfig(Section):
     """The return goal of the market environment, in deviations over one episode."""
 
-    eval: float = 1.0  # desired goal during evaluation
+    eval: Annotated[float, Field(ge=-HIGHEST_GOAL, le=HIGHEST_GOAL)] = 1.0  # desired goal during evaluation
 
 
 class ReplayConfig(Section):

@@ -25,10 +25,13 @@ from trainer.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
 
+LARGEST_VALUE = 1e12  # of a support's ends: its square and sums of it stay far inside float32
+SMALLEST_SPACING = 1e-12  # of atoms
+RELATIVE_SPACING = 1e-5  # of atoms over the support's larger end: some 80 steps of float32
 MOST_ACTIONS = 256  # actions are stored as one byte
 # Keys that one rule of `TrainerConfig` compares with each other, or with what their section does not know.
 COUPLED_KEYS = (
-    ("agent.v_min", "agent.v_max"),
+    ("agent.v_min", "agent.v_max", "agent.num_atoms"),
     ("environment.episodes", "environment.episode_length", "replay.capacity"),
     ("environment.actions_per_branch",),
     ("training.backend", "training.dtype", "training.device"),
@@ -57,6 +60,7 @@ class TrainerConfig(Section):
                 f"`v_min < v_max` must hold, but got ({agent.v_min=}, {agent.v_max=}); "
                 "lower v_min or raise v_max",
             )
+        _check_atoms(agent)
         if self.training.backend == "fused":
             _check_fused(self.training)
         collected = environment.episodes * environment.episode_length
@@ -105,6 +109,20 @@ class TrainerConfig(Section):
         """Returns the value of ``section.name`` or of the short ``name``."""
         section, key = locate(name)
         return getattr(getattr(self, section), key)
+
+
+def _check_atoms(agent: AgentConfig) -> None:
+    """Refuses a support on which float32 gives neighbouring atoms one place, or values without a square."""
+    spacing = (agent.v_max - agent.v_min) / (agent.num_atoms - 1)
+    largest = max(abs(agent.v_min), abs(agent.v_max))
+    if largest > LARGEST_VALUE or spacing < max(SMALLEST_SPACING, RELATIVE_SPACING * largest):
+        raise ConfigError(
+            "agent.v_min",
+            "the atoms of the support must be told apart in float32: `(v_max - v_min) / (num_atoms - 1) >= "
+            f"{RELATIVE_SPACING:g} max(|v_min|, |v_max|)` must hold, and no end be beyond {LARGEST_VALUE:g}, "
+            f"but got ({agent.v_min=}, {agent.v_max=}, {agent.num_atoms=}); lower agent.num_atoms or "
+            "move agent.v_min and agent.v_max",
+        )
 
 
 def _check_fused(training: TrainingConfig) -> None:
