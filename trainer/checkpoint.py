@@ -95,8 +95,8 @@ def require_same_training(path: Path, state: dict[str, Any], config: TrainerConf
 class CheckpointWriter:
     """Writes at most one checkpoint in ``interval`` seconds, on a thread of its own.
 
-    The first is due ``interval`` seconds after the start. The state is copied before :meth:`offer` returns,
-    so training goes on meanwhile. An error of the writing thread is raised by the next call.
+    The first is due ``interval`` seconds after the start. Training goes on meanwhile. An error of the writing
+    thread is raised by the next call.
     """
 
     def __init__(self, path: Path, interval: float) -> None:
@@ -107,12 +107,17 @@ class CheckpointWriter:
         self._error: BaseException | None = None
 
     def offer(self, state: dict[str, Any]) -> bool:
-        """Starts a write if one is due and none is going on; returns whether it did."""
+        """Starts a write if one is due and none is going on; returns whether it did.
+
+        Args:
+            state: Its tensors on the CPU belong to the writer from now on: copies, which no training changes.
+                Those on a GPU are copied before this returns.
+        """
         if not self.due():
             return False
         self._last = time.monotonic()
-        copied = _copied(state)
-        self._thread = threading.Thread(target=self._write, args=(copied,), name="checkpoint", daemon=False)
+        on_cpu = _on_cpu(state)
+        self._thread = threading.Thread(target=self._write, args=(on_cpu,), name="checkpoint", daemon=False)
         self._thread.start()
         return True
 
@@ -150,13 +155,11 @@ class CheckpointWriter:
             ) from error
 
 
-def _copied(value: Any) -> Any:
+def _on_cpu(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.detach().to("cpu", copy=True)
+        return value.detach().cpu()
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_copied(item) for item in value]
+        return {key: _on_cpu(item) for key, item in value.items()}
     return value
 
 

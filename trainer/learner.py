@@ -118,13 +118,13 @@ class Learner:
                 yield Output(f"parameters of {name}", networks.transpose(0, 1))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on."""
+        """Returns copies of everything that the next step depends on."""
         return {
             "agent": self.agent.state_dict(),
             "replay": self.replay.state_dict(),
             "environment": self.environment.state_dict(),
-            "acted": self.acted,
-            "updated": self.updated,
+            "acted": self.acted.clone(),
+            "updated": self.updated.clone(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ class MarketLearner(Protocol):
         """Copies of the online weights in the reference's layout."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on."""
+        """Everything that the next step depends on; of what lies on the CPU, copies."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`, in place."""
@@ -106,7 +106,7 @@ class ReferenceMarketLearner:
         return self._learner.agent.weights_state()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on."""
+        """Returns copies of everything that the next step depends on."""
         return self._learner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -17,14 +17,18 @@ def header(folds: int) -> str:
 
 
 def line(report: EpochReport, folds: int) -> str:
-    """One epoch; a fold's column is the mean of its Sharpe ratio over the seeds."""
+    """One epoch; a fold's column is the mean of its Sharpe ratio over the seeds.
+
+    Behind the columns stand the gradient steps that members have skipped so far, if any, and ``degenerate``.
+    """
     learning = report.learning
     columns = "".join(f"{sharpe:>{FOLD_WIDTH + 1}.2f}" for sharpe in fold_sharpes(report.score, folds))
     score = f"{report.score.value:.3f} +- {report.score.standard_error:.3f}"
+    skipped = f"  skipped steps: {learning.skipped_steps}" if learning.skipped_steps else ""
     flag = "  degenerate" if report.score.degenerate else ""
     return (
         f"{f'{report.epoch}/{report.epochs}':>7} {learning.critic_loss:>8.4f} {learning.value_loss:>8.4f} "
-        f"{learning.value_gap:>8.4f} {columns}  {score:>16} {report.seconds:>8.1f}{flag}"
+        f"{learning.value_gap:>8.4f} {columns}  {score:>16} {report.seconds:>8.1f}{skipped}{flag}"
     )
 
 

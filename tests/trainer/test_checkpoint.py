@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 import torch
 
@@ -43,13 +45,20 @@ def test_an_old_checkpoint_survives_a_failed_write(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["checkpoint.pt"]
 
 
-def test_the_writer_copies_before_it_returns(tmp_path):
+def test_what_is_offered_is_written_by_another_thread_without_another_copy(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "trainer.checkpoint.write_checkpoint",
+        lambda path, state: written.append((threading.current_thread().name, state)),
+    )
     writer = CheckpointWriter(tmp_path / "checkpoint.pt", interval=0.0)
     weights = torch.ones(1000)
-    assert writer.offer({"weights": weights})
-    weights.fill_(-1.0)
+    assert writer.offer({"agent": {"weights": weights}, "reports": [1, 2]})
     writer.wait()
-    assert read_checkpoint(writer.path)["weights"].unique().tolist() == [1.0]
+    ((thread, state),) = written
+    assert thread == "checkpoint"
+    assert state["agent"]["weights"].data_ptr() == weights.data_ptr()
+    assert state["reports"] == [1, 2]
 
 
 def test_the_writer_keeps_its_interval_from_the_start_on(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from learner_states import differing, flat
 
 from trainer.checkpoint import read_checkpoint
 from trainer.config import TrainerConfig
@@ -171,6 +172,18 @@ def test_a_training_may_be_resumed_without_graphs_and_with_checks(tmp_path, mark
     changed = small(cuda_graph=False, check_finite=True, steps_per_replay=3)
     resumed = Training(changed, market, tmp_path, resume=True)
     assert resumed.epoch == 1
+
+
+def test_the_state_of_a_learner_is_a_copy_that_its_training_leaves_alone(tmp_path, market):
+    training = Training(small(), market, tmp_path)
+    training.run_epoch()
+    state = training.learner.state_dict()
+    before = dict(flat(state))
+    training.run_epoch()
+    assert differing(state, before) == []
+    assert {"acted", "environment.steps", "replay.written", "updated"} <= set(
+        differing(training.learner.state_dict(), before)
+    )
 
 
 def test_skipped_steps_are_counted_and_allowed_up_to_the_limit(tmp_path, market):
