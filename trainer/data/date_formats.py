@@ -40,6 +40,8 @@ TIMES = (
 TIMES_WITH_OFFSET = (*(f"{time} %z" for time in TIMES[1:]), " %H:%M:%S GMT%z", " %H:%M:%S.%f GMT%z")
 COMPACT = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d:%H:%M:%S")
 DIGITS = {10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f"}  # by their number
+# Numbers of so few digits are too small for an epoch.
+SHORT_DIGITS = {8: ("%d%m%Y", "%m%d%Y"), 7: ("%Y%j",), 6: ("%y%m%d", "%Y%m"), 4: ("%Y",)}
 SAMPLE = 2000  # cells tried per format before all are
 YEARS = frozenset({"%Y", "%y", "%G", "%c", "%x"})  # directives that say a year
 
@@ -100,6 +102,15 @@ def digit_format(cells: Sequence[str]) -> Proposal | None:
     ):
         return None
     return Proposal(pattern, f'data.date_format = "{pattern}"') if _fits(cells, pattern) else None
+
+
+def short_dates(cells: Sequence[str]) -> list[Proposal]:
+    """Lists the formats of dates that are written as numbers of up to eight digits, all of one length."""
+    digits = len(cells[0])
+    if any(len(cell) != digits for cell in cells):
+        return []
+    fitting = [pattern for pattern in SHORT_DIGITS.get(digits, ()) if _fits(cells, pattern)]
+    return [Proposal(pattern, f'data.date_format = "{pattern}"') for pattern in fitting]
 
 
 def _fits(cells: Sequence[str], pattern: str) -> bool:

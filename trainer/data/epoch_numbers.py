@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.config import DataConfig
+from trainer.data.date_formats import short_dates
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
 
@@ -23,6 +24,8 @@ EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
 GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
 KEY = "data.timestamp_unit"
 SPREADSHEET_DIGITS = 7  # a spreadsheet shows 6 of a long number; already hourly bars need 8
+SPREADSHEET_DAYS = (14_611, 73_051)  # 1940 to 2100
+SPREADSHEET_ORIGIN = np.datetime64("1899-12-30")  # day 0, for every day after February 1900
 # Counts of 100 ns from other origins, 1965 to 2045: by magnitude they pass for nanoseconds of 1973 or 1990.
 OTHER_ORIGINS = (
     ("FILETIME, 100 ns since 1601", 1.148e17, 1.401e17),
@@ -89,11 +92,7 @@ def _refuse_shortened(
 def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells: Sequence[Any]) -> Unit:
     where = f"{table.source}, column {table.names[index]}"
     if not size.max() >= SMALLEST:
-        raise ConfigError(
-            KEY,
-            f"{where}: numbers up to {size.max():g} are too small to tell an epoch's unit; set {KEY}, or "
-            "write dates",
-        )
+        raise _too_small(where, size, cells)
     units = np.searchsorted([limit for _, limit in LIMITS], size, side="right")
     # Numbers near 1970 are small in any unit; a thousandfold jump between neighbours is a change of unit.
     smaller, larger = np.minimum(size[1:], size[:-1]), np.maximum(size[1:], size[:-1])
@@ -114,6 +113,26 @@ def _by_magnitude(table: RawTable, index: int, size: NDArray[np.float64], cells:
                 f'{KEY} = "ns" if it is one',
             )
     return LIMITS[int(units.max())][0]
+
+
+def _too_small(where: str, size: NDArray[np.float64], cells: Sequence[Any]) -> ConfigError:
+    """Says what numbers below any epoch of the last decades may be: days, dates, or an epoch of the 1970s."""
+    if SPREADSHEET_DAYS[0] <= size.min() and size.max() <= SPREADSHEET_DAYS[1]:
+        day = SPREADSHEET_ORIGIN + np.timedelta64(int(size[0]), "D")
+        return ConfigError(
+            KEY,
+            f"{where}: {cells[0]} looks like a spreadsheet's count of days ({day}); export the column again "
+            "as dates",
+        )
+    dates = short_dates([str(cell) for cell in cells])
+    if dates:
+        ways = " or ".join(f"{each.line} ({each.reading(str(cells[0]))})" for each in dates)
+        return ConfigError("data.date_format", f"{where}: {cells[0]} is too small for an epoch; set {ways}")
+    return ConfigError(
+        KEY,
+        f"{where}: numbers up to {size.max():g} are too small to tell an epoch's unit; set {KEY}, or write "
+        "dates",
+    )
 
 
 def _unit_fix(exact: list[int] | list[Decimal], unit: Unit, latest: int) -> str:

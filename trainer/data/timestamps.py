@@ -62,7 +62,7 @@ def read_timestamps(table: RawTable, config: DataConfig) -> Stamps:
     elif pa.types.is_integer(kind):
         stamps = _from_text(table, column.cast(pa.string()), config)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        stamps = Stamps(*read_epoch(table, table.roles.timestamp, column.to_pylist(), config))
+        stamps = _from_fractions(table, column, config)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         stamps = _from_text(table, column, config)
     else:
@@ -92,12 +92,23 @@ def _from_instants(table: RawTable, column: Any) -> Stamps:
     return Stamps(np.array(instant), zone is not None, f"{column.type}")
 
 
+def _from_fractions(table: RawTable, column: Any, config: DataConfig) -> Stamps:
+    import pyarrow as pa
+
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid:  # fractions, or beyond 2^53, where neighbours of a float64 are no integers
+        return Stamps(*read_epoch(table, table.roles.timestamp, column.to_pylist(), config))
+    return _from_text(table, whole.cast(pa.string()), config)
+
+
 def _from_text(table: RawTable, column: Any, config: DataConfig) -> Stamps:
     import pyarrow.compute as pc
 
     empty = np.flatnonzero(pc.equal(column, "").to_numpy())
     if len(empty):
         raise DataError(f"{_where(table, empty)}: the timestamp is empty; fill it or remove the row")
+    column = pc.replace_substring_regex(column, r"^(\d+)\.0+$", r"\1")  # whole numbers kept as floats
     if table.roles.clock is not None:
         column = _with_clock(column, table.columns[table.roles.clock])
     if config.date_format is not None:

@@ -75,3 +75,38 @@ def test_numbers_that_a_spreadsheet_has_shortened_are_refused_with_the_line_and_
 def test_numbers_with_an_exponent_that_hold_all_digits_are_read(read, flat):
     hours = ["1.7040672e+18", "1.7040708e+18"]  # 2024-01-01T00:00 and 01:00, as pandas writes floats
     assert read(flat(hours)).timestamp.tolist() == [1_704_067_200 * 10**9, 1_704_070_800 * 10**9]
+
+
+def test_a_spreadsheet_s_count_of_days_is_named_and_no_unit_is_proposed_for_it(read, flat):
+    # Day 1 is 1 January 1900 and the 29 February of that year counts, so that 45292 is 1 January 2024.
+    with pytest.raises(ConfigError) as refusal:
+        read(flat([45292, 45293.5, 45294]))
+    assert refusal.value.key == "data.timestamp_unit"
+    assert str(refusal.value).endswith(
+        "column timestamp: 45292 looks like a spreadsheet's count of days (2024-01-01); export the column "
+        "again as dates"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stamps", "pattern"),
+    [
+        (["240131", "240201"], "%y%m%d"),
+        (["31012024", "01022024"], "%d%m%Y"),
+        (["2024031", "2024032"], "%Y%j"),
+        (["202411", "202412"], "%Y%m"),
+    ],
+)
+def test_a_short_date_that_is_written_as_a_number_has_its_format_proposed(read, flat, stamps, pattern):
+    with pytest.raises(ConfigError, match=rf'set data\.date_format = "{pattern}" \(') as refusal:
+        read(flat(stamps))
+    assert refusal.value.key == "data.date_format"
+    assert len(read(flat(stamps), date_format=pattern)) == 2
+
+
+def test_whole_numbers_that_were_stored_as_floats_are_the_dates_they_were(read, flat):
+    bars = read(flat(["20240131.0", "20240201.0"]))  # as pandas writes integers beside an empty cell
+    assert bars.timestamp.astype("datetime64[ns]").astype("datetime64[D]").astype(str).tolist() == [
+        "2024-01-31",
+        "2024-02-01",
+    ]

@@ -144,3 +144,17 @@ def test_bytes_that_are_no_text_are_refused_by_column(tmp_path):
     parquet.write_table(pa.table({"date": [b"\xff\xfe", b"\x00"], **prices}), tmp_path / "bars.parquet")
     with pytest.raises(DataError, match="column date holds bytes"):
         load_bars(DataConfig(path=str(tmp_path / "bars.parquet")))
+
+
+def test_dates_as_numbers_are_read_alike_from_integers_and_floats(frame, reread):
+    days = [20240131, 20240201, 20240202, 20240205, 20240206]
+    frame = frame.reset_index(drop=True)
+    for stamps in (days, [float(day) for day in days]):
+        bars = reread(frame.assign(timestamp=stamps))
+        assert bars.timestamp.astype("datetime64[ns]").astype("datetime64[D]").astype(str).tolist() == [
+            "2024-01-31",
+            "2024-02-01",
+            "2024-02-02",
+            "2024-02-05",
+            "2024-02-06",
+        ]
