@@ -27,6 +27,13 @@ from trainer.errors import ConfigError
 
 COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip or Excel"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
 
+# What stands in a file's place where a download went wrong, by its first bytes, and what to do.
+NO_TABLES = (
+    (b"<!doctype", "is a web page; download it again, and look at it if it says why"),
+    (b"<html", "is a web page; download it again, and look at it if it says why"),
+    (b"version https://git-lfs", "is a pointer of Git LFS; fetch the file itself with git lfs pull"),
+)
+
 
 def load_file(config: DataConfig) -> Bars:
     """Reads, orders, checks, mends and adjusts the bars of one file.
@@ -115,6 +122,9 @@ def _read_table(path: Path, config: DataConfig) -> RawTable:
     for magic, kind in COMPRESSED:
         if start.startswith(magic):
             raise ConfigError("data.path", f"{path} is a {kind} file; unpack it or save it as CSV or Parquet")
+    for magic, words in NO_TABLES:
+        if start.lstrip().lower().startswith(magic):
+            raise ConfigError("data.path", f"{path} {words}")
     if start.lstrip()[:1] in (b"{", b"["):
         raise ConfigError("data.path", f"{path} looks like JSON; save it as CSV or Parquet")
     return read_csv(path, config)

@@ -14,11 +14,12 @@ from trainer.errors import ConfigError, DataError
 Floats = NDArray[np.float64]
 
 EMPTY = frozenset({"", "nan", "null", "none", "na", "n/a", "#n/a", "-", "--", "nat"})
-GROUPED_POINT = re.compile(r"^[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d*)?$")
-GROUPED_COMMA = re.compile(r"^[+-]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d*)?$")
+GROUPED_POINT = re.compile(r"^[+-]?\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+(\.\d*)?$")
+GROUPED_COMMA = re.compile(r"^[+-]?\d{1,3}([.'\u2019 \u00a0\u202f]\d{3})+(,\d*)?$")
 ONE_COMMA_GROUP = re.compile(r"^[+-]?\d{1,3},\d{3}$")
 COMMA_DECIMAL = re.compile(r"^[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+$")
-SEPARATORS = str.maketrans("", "", "' \u00a0\u202f")
+POINT_GROUPS = re.compile(r"^[+-]?\d{1,3}(\.\d{3}){2,}$")
+SEPARATORS = str.maketrans("", "", "'\u2019 \u00a0\u202f")
 
 
 def read_numbers(table: RawTable, index: int, *, whole: bool = False) -> Floats:
@@ -110,6 +111,9 @@ def _not_a_number(table: RawTable, index: int, bad: list[int], cells: list[str])
     where = f"{table.source}, {table.where(bad)}, column {table.names[index]}"
     if table.decimal is None and COMMA_DECIMAL.match(cell.strip()):
         return ConfigError("data.decimal", f'{where}: {cell!r} has a decimal comma; set data.decimal = ","')
+    if table.decimal is None and POINT_GROUPS.match(cell.strip()):
+        words = f'{cell!r} has points between thousands; set data.decimal = ","'
+        return ConfigError("data.decimal", f"{where}: {words}")
     if table.decimal == "," and "." in cell:
         return ConfigError("data.decimal", f'{where}: {cell!r} has a decimal point; set data.decimal = "."')
     return DataError(f"{where}: {cell!r} is not a number; mend the cell")

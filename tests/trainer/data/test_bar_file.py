@@ -243,6 +243,8 @@ def test_a_missing_volume_is_zero_and_said_so(read):
         (b"\x1f\x8b\x08", "a.csv", "gzip"),
         (b"PK\x03\x04", "a.xlsx", "Excel"),
         ('[{"open": 1}]', "a.csv", "JSON"),
+        ("<!DOCTYPE html>\n<html><body>Too many requests", "a.csv", "web page.*download it again"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a.csv", "Git LFS.*git lfs pull"),
         ("a,b", "a.parquet", "no Parquet"),
         (b"PAR1xxxxPAR1", "a.parquet", "no readable Parquet"),
         (HEADER + GOOD.format(1), "a.csv", "2 good bars are needed"),

@@ -39,6 +39,7 @@ def test_written_numbers_come_back_bit_for_bit_on_both_paths(values):
         ("1.234", ",", 1234),
         ("1 234,5", ",", 1234.5),
         ("1'234.5", None, 1234.5),
+        ("1\u2019234.5", None, 1234.5),
         ("1,234", ".", 1234),
         ("+7", None, 7),
         ("1e3", None, 1000),
@@ -57,8 +58,8 @@ def test_a_count_with_one_comma_is_in_thousands():
     assert numbers(["12,345"], whole=True) == [12345]
 
 
-@pytest.mark.parametrize("cell", ["1,234", "1,5", "12,34"])
-def test_a_comma_that_may_be_decimal_names_the_key(cell):
+@pytest.mark.parametrize("cell", ["1,234", "1,5", "12,34", "1.234.567"])
+def test_a_sign_that_may_be_decimal_names_the_key(cell):
     with pytest.raises(ConfigError, match=r"data\.decimal: f\.csv, line 3, column close"):
         numbers(["7", cell])
 

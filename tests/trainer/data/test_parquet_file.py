@@ -158,3 +158,9 @@ def test_dates_as_numbers_are_read_alike_from_integers_and_floats(frame, reread)
             "2024-02-05",
             "2024-02-06",
         ]
+
+
+def test_columns_of_several_levels_are_told_how_to_avoid(frame, reread):
+    frame.columns = pd.MultiIndex.from_product([frame.columns, ["SPY"]])
+    with pytest.raises(DataError, match=r"column close not found.*levels: .*multi_level_index=False"):
+        reread(frame)
