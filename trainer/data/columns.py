@@ -41,7 +41,7 @@ PRICE_NAMES = (  # in the order in which a missing one is reported
 ADJUSTED_NAMES = ("adj close", "adjclose", "adjusted close", "adj. close", "close adj")
 VOLUME_NAMES = ("volume", "vol", "vol.", "v", "tick volume", "tickvol")
 DELIMITERS = (";", "\t", "|", ",", ":", " ")
-LEVELS = re.compile(r"^\('.*', '.*'\)$")  # how pandas names a column of several levels
+LEVELS = re.compile(r"^\(('[^']*'(, )?){2,}\)$")  # how pandas names a column of several levels
 NUMBER = re.compile(r"^[+-]?\d+([.,]\d+)?$")
 
 
@@ -120,11 +120,8 @@ def _missing(where: str, wanted: str, written: Sequence[str], first_row: str | N
     message = f"{where}: column {wanted} not found; found {list(written)}; "
     if first_row is not None and first_row.casefold().startswith("ticker,"):
         return message + "line 2 names a ticker, as yfinance writes it: download with multi_level_index=False"
-    if all(LEVELS.match(name) for name in written):
-        return (
-            message
-            + "they have several levels, as yfinance writes them: download with multi_level_index=False"
-        )
+    if any(LEVELS.match(name) for name in written):
+        return message + "yfinance writes such names of several levels: download with multi_level_index=False"
     for delimiter in DELIMITERS if first_row is not None else ():
         if known_columns(max(written, key=len).split(delimiter)) >= 2:
             return message + _delimiter_hint(first_row or "", delimiter)
