@@ -22,6 +22,7 @@ from trainer.data.local_time import to_utc
 from trainer.data.parquet_file import MAGIC, read_parquet
 from trainer.data.price_adjustment import refuse_splits, use_adjusted
 from trainer.data.raw_table import RawTable
+from trainer.data.stale_prices import stale_warnings
 from trainer.data.timestamps import Stamps, read_timestamps
 from trainer.errors import ConfigError
 
@@ -57,8 +58,10 @@ def load_file(config: DataConfig) -> Bars:
     if repairs:
         notes.append(f"data.repair = {config.repair}: {len(draft)} of {before} bars kept")
     draft, adjusted = use_adjusted(draft)
+    splits: tuple[str, ...] = ()
     if not config.allow_jumps:
         refuse_splits(draft)
+        splits = split_warnings(draft)
     findings = Findings(
         source=table.source,
         dialect=table.dialect,
@@ -69,7 +72,7 @@ def load_file(config: DataConfig) -> Bars:
         adjusted=adjusted,
         repairs=repairs,
         notes=(*table.notes, *notes),
-        warnings=utc.warnings if config.allow_jumps else (*utc.warnings, *split_warnings(draft)),
+        warnings=(*utc.warnings, *splits, *stale_warnings(draft)),
     )
     prices = (draft.open, draft.high, draft.low, draft.close)
     return Bars(draft.timestamp, *prices, draft.volume, findings, returns=config.returns)

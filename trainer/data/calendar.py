@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.data.bars import GAP_STEPS
+from trainer.data.timestamps import written
 from trainer.errors import ConfigError
 
 DAY_NS = 86400 * 10**9
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
 SHORT_SPAN_DAYS = 60
+LARGEST_PAUSE = 0.1  # of the span; a pause of more than this decides the count
 KEY = "metrics.periods_per_year"
 
 
@@ -40,3 +42,25 @@ def periods_per_year(timestamp: NDArray[np.int64], override: float | None = None
             "for example 252 for daily sessions",
         )
     return (len(timestamp) - 1) / (days / DAYS_PER_YEAR)
+
+
+def pause_warnings(timestamp: NDArray[np.int64]) -> tuple[str, ...]:
+    """Returns one sentence where the longest pause takes more than a tenth of the time; empty otherwise.
+
+    Counted bars per year then say how complete the file is, and not how often the market trades.
+
+    Args:
+        timestamp: [N] int64 ns, strictly increasing, N >= 2.
+    """
+    steps = np.diff(timestamp)
+    row, span = int(steps.argmax()), int(timestamp[-1] - timestamp[0])
+    median = float(np.median(steps))
+    if steps[row] <= max(LARGEST_PAUSE * span, GAP_STEPS * median):
+        return ()
+    counted = periods_per_year(timestamp)
+    without = len(steps) / ((span - int(steps[row]) + median) / DAY_NS / DAYS_PER_YEAR)
+    return (
+        f"nothing stands between {written(timestamp[row])}Z and {written(timestamp[row + 1])}Z, "
+        f"{100 * steps[row] / span:.0f} % of the time: {KEY} counts that pause as trading ({counted:.2f}, "
+        f"without it {without:.2f}); set it, or leave out the bars on one side",
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trainer.config import TrainerConfig
-from trainer.data.calendar import periods_per_year
+from trainer.data.calendar import pause_warnings, periods_per_year
 from trainer.data.features import FEATURE_NAMES, build_features
 from trainer.data.market_data import MarketData, content_hash
 from trainer.data.sources import load_bars, refuse_file_keys
@@ -22,6 +24,9 @@ def load_market(config: TrainerConfig) -> MarketData:
         refuse_file_keys(config.data)
         return synthetic_market(config.data.path, override, config.data.returns)
     bars = load_bars(config.data)
+    if override is None:
+        warnings = (*bars.findings.warnings, *pause_warnings(bars.timestamp))
+        bars = replace(bars, findings=replace(bars.findings, warnings=warnings))
     return MarketData(
         name=bars.findings.source,
         bars=bars,

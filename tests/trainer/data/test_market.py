@@ -113,3 +113,27 @@ def test_importing_the_data_package_loads_no_reader():
 def test_a_key_about_files_is_refused_where_there_is_no_file(path, key, value):
     with pytest.raises(ConfigError, match=rf"data\.{key}.*{path}.*leave it out, or give a file"):
         load(path, **{f"data.{key}": value})
+
+
+def daily(first, count):
+    days = np.datetime64(first) + np.arange(count)
+    return [
+        f"{day},{100 + row % 7},{100 + row % 7},{100 + row % 7},{100 + row % 7},1"
+        for row, day in enumerate(days)
+    ]
+
+
+def test_a_pause_of_most_of_the_file_is_told_with_what_it_does_to_the_periods_per_year(tmp_path):
+    # 200 steps over 99 + 400 + 100 days: 200 / 599 * 365.2425 = 121.95.
+    rows = [*daily("2020-01-01", 100), *daily("2021-05-14", 101)]
+    path = tmp_path / "bars.csv"
+    path.write_text("timestamp,open,high,low,close,volume\n" + "\n".join(rows))
+    config = TrainerConfig().with_overrides({"data.path": str(path)})
+    (found,) = load_market(config).bars.findings.warnings
+    assert found == (
+        "nothing stands between 2020-04-09T00:00:00Z and 2021-05-14T00:00:00Z, 67 % of the time: metrics."
+        "periods_per_year counts that pause as trading (121.95, without it 365.24); set it, or leave out the "
+        "bars on one side"
+    )
+    given = config.with_overrides({"metrics.periods_per_year": 365})
+    assert load_market(given).bars.findings.warnings == ()
