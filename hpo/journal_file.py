@@ -54,6 +54,26 @@ def mend_tail(path: Path, lock: JournalFileSymlinkLock) -> Path | None:
     return backup
 
 
+def require_journal(path: Path, lock: JournalFileSymlinkLock) -> None:
+    """Refuses a file that holds something else, to which Optuna would append its records.
+
+    Args:
+        path: May be absent or empty: then a journal begins there.
+        lock: Optuna's lock of that file; a first record that is being written is waited for.
+
+    Raises:
+        ValueError: With the reason.
+    """
+    if _begins_as_journal(path):
+        return
+    lock.acquire()
+    try:
+        if not _begins_as_journal(path):
+            raise ValueError("it does not begin with a record of Optuna's journal")
+    finally:
+        lock.release()
+
+
 def sound_bytes(path: Path) -> int | None:
     """Length up to which a journal holds whole records, if only its tail is torn; ``None`` otherwise."""
     end = position = 0
@@ -78,6 +98,14 @@ def _is_record(line: bytes) -> bool:
     except ValueError:  # no JSON, or no text
         return False
     return isinstance(record, dict) and OPERATION in record
+
+
+def _begins_as_journal(path: Path) -> bool:
+    if not path.exists():
+        return True
+    with path.open("rb") as journal:
+        first = journal.readline()
+    return not first or _is_record(first)
 
 
 def _free_name(path: Path) -> Path:

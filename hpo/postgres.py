@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.util import find_spec
 from typing import Any
 
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 from trainer.errors import ConfigError
 
 DRIVERS = ("pg8000", "psycopg", "psycopg2")  # in this order; the first is the one that the extra installs
 CONNECT_SECONDS = 20
+PASSWORD = re.compile(r"(?<=:)[^:@/\s]+(?=@)")
 INSTALL = "pip install 'foxtune[postgres]'"
 
 
@@ -54,10 +57,14 @@ def connect_arguments(url: URL) -> dict[str, Any]:
 
 
 def hidden_password(url: str) -> str:
-    """A storage URL as it may be printed: its password, if it has one, as ``***``."""
-    if "://" not in url:
-        return url
-    parsed = make_url(url)
+    """A storage URL as it may be printed: its password, if it has one, as ``***``.
+
+    In a text that is no URL what stands where the password would is hidden too.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        return PASSWORD.sub("***", url)
     if "password" in parsed.query:
         parsed = parsed.update_query_dict({"password": "***"})
     return parsed.render_as_string(hide_password=True) if parsed.password or parsed.query else url

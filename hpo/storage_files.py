@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from hpo.postgres import hidden_password
 from trainer.errors import ConfigError
 
 JOURNAL = "journal:"
@@ -25,9 +26,9 @@ def sqlite_file(url: str) -> Path | None:
         return None
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: of a port that is no number
         raise ConfigError(
-            "storage", f"must be a URL or journal:FILE, but got {url!r}; {ALTERNATIVES}"
+            "storage", f"must be a URL or journal:FILE, but got {hidden_password(url)!r}; {ALTERNATIVES}"
         ) from None
     if parsed.get_backend_name() != "sqlite":
         return None

@@ -12,7 +12,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from hpo.journal_file import mend_tail
+from hpo.journal_file import mend_tail, require_journal
 from hpo.patient_storage import PatientStorage
 from hpo.postgres import connect_arguments, hidden_password, is_postgres, with_driver
 from hpo.storage_files import ALTERNATIVES, JOURNAL, sqlite_file
@@ -62,6 +62,8 @@ def open_storage(url: str) -> BaseStorage:
             f"cannot open {hidden_password(url)!r} ({_line(error)}); check the address, the rights "
             "and that it is a database",
         ) from None
+    except RuntimeError as error:
+        raise _other_version(hidden_password(url), error) from None
 
 
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:
@@ -85,9 +87,10 @@ def _open_journal(url: str, path: Path) -> JournalStorage:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = JournalFileSymlinkLock(str(path))
+        require_journal(path, lock)
         mend_tail(path, lock)
         return JournalStorage(JournalFileBackend(str(path), lock))
-    except (OSError, ValueError) as error:  # ValueError: the file holds other text
+    except (OSError, ValueError, KeyError) as error:  # the latter two: the file holds other text
         raise ConfigError(
             "storage",
             f"cannot open {url!r} ({_line(error)}); give a journal file of its own that can be written",
@@ -122,6 +125,17 @@ def _prefer_write_ahead_log(connection: Any, record: Any) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+def _other_version(shown: str, error: RuntimeError) -> ConfigError:
+    """The user's error where Optuna says that the tables are of another version of it."""
+    if "storage upgrade" in str(error):
+        age, fix = "an older", f"save a copy, then `optuna storage upgrade --storage {shown}`"
+    else:
+        age, fix = "a newer", "update Optuna"
+    return ConfigError(
+        "storage", f"{shown!r} was made by {age} version than this Optuna {optuna.__version__}; {fix}"
+    )
 
 
 def _line(error: BaseException) -> str:

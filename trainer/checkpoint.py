@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import pickle
 import threading
 import time
-import zipfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +53,12 @@ def read_checkpoint(path: Path, remedy: str = "start anew with --out NEW") -> di
             "start a training with --out NEW, without --resume"
         )
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+        state: dict[str, Any] = _load(path)
+    except (PermissionError, MemoryError):  # they say nothing of what the file holds
+        raise
+    except Exception as error:  # torch raises whatever the bytes of another file happen to lead to
+        told = "".join(str(error).strip().splitlines()[:1]).split(". ")[0]
+        reason = f"{type(error).__name__}: {told}" if told else type(error).__name__
         raise CheckpointError(f"{path} is not a whole checkpoint ({reason}); {remedy}") from error
     found = state.get("format") if isinstance(state, dict) else None
     if found != FORMAT:
@@ -161,6 +163,12 @@ def _on_cpu(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _on_cpu(item) for key, item in value.items()}
     return value
+
+
+def _load(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's guesses at what the file may be; the error says enough
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _flat(config: TrainerConfig) -> dict[str, Any]:

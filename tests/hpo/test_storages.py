@@ -80,13 +80,56 @@ def test_sqlite_on_a_network_disk_is_refused_naming_the_alternatives(tmp_path, m
     assert refusal.value.key == "storage"
 
 
-@pytest.mark.parametrize("url", ["study.db", "nonsense://x/y", "sqlite://", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "url",
+    ["study.db", "nonsense://x/y", "sqlite://", "sqlite:///:memory:", "postgresql://host:port/database"],
+)
 def test_what_is_no_storage_is_refused_in_one_sentence(url):
     with pytest.raises(ConfigError) as refusal:
         open_storage(url)
     assert refusal.value.key == "storage"
     assert repr(url) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret@host:port/database", "postgresql//me:secret@host/x"])
+def test_a_mistyped_address_is_refused_without_its_password(url):
+    with pytest.raises(ConfigError, match=r"me:\*\*\*@host") as refusal:
+        open_storage(url)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("revision", "told"),
+    [
+        (
+            "v2.6.0.a",
+            r"made by an older version .*save a copy, then `optuna storage upgrade --storage sqlite:",
+        ),
+        ("v99.0.0", r"made by a newer version .*; update Optuna$"),
+    ],
+)
+def test_a_database_of_another_version_of_optuna_is_refused_with_the_way_out(tmp_path, revision, told):
+    url = f"sqlite:///{tmp_path}/study.db"
+    open_storage(url)
+    with sqlite3.connect(tmp_path / "study.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    connection.close()
+    with pytest.raises(ConfigError, match=told) as refusal:
+        open_storage(url)
+    assert refusal.value.key == "storage"
+
+
+@pytest.mark.parametrize(
+    "content", ["one line\n", "no line", '{"a": 1}\n', '{"op_code":0,"wor', "two\nlines\n"]
+)
+def test_a_file_of_something_else_is_no_journal_and_stays_as_it_is(tmp_path, content):
+    file = tmp_path / "notes.txt"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"^storage: cannot open .*give a journal file of its own"):
+        open_storage(f"journal:{file}")
+    assert file.read_text() == content
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_only_sqlite_urls_have_a_file(tmp_path):

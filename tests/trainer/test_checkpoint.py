@@ -1,4 +1,6 @@
+import pickle
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,13 +22,34 @@ def test_a_missing_checkpoint_is_named(tmp_path):
         read_checkpoint(tmp_path / "none.pt")
 
 
-@pytest.mark.parametrize("kept", [0, 1, 100, 700])
+@pytest.mark.parametrize("kept", [0, 1, 100, 700, 1200])
 def test_a_torn_checkpoint_is_refused(tmp_path, kept):
     path = tmp_path / "checkpoint.pt"
     write_checkpoint(path, {"weights": torch.arange(100.0)})
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(CheckpointError, match=r"not a whole checkpoint.*--out NEW"):
         read_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello",  # a pickle that asks for a memory cell
+        b"PK\x03\x04" + 5000 * b"\0",  # an archive without its directory
+        b"\xff\xfe\x00",
+        b"timestamp,close\n2024-01-01,1.0\n",
+        pickle.dumps({"format": 1}),
+        pickle.dumps(Path("code")),
+    ],
+    ids=["text", "zip", "binary", "csv", "pickle", "class"],
+)
+def test_a_file_of_another_kind_is_refused_in_one_sentence(tmp_path, content, recwarn):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"not a whole checkpoint.*--out NEW") as refusal:
+        read_checkpoint(path)
+    assert "\n" not in str(refusal.value)
+    assert not recwarn.list
 
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path):
