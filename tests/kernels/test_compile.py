@@ -125,7 +125,6 @@ class Launch:
 
     training: str
     spec: KernelSpec
-    entry: str
     grid: tuple[int, ...]
     threads: int
     args: tuple[object, ...]
@@ -208,7 +207,7 @@ def launches():
     def record(kernel, grid, block, *args, shared_bytes=0):
         threads = block if isinstance(block, int) else math.prod(block)
         [kernel._value(arg) for arg in args]  # refuses what a real launch refuses
-        found.append(Launch(training, kernel.spec, kernel.name, grid, threads, args, shared_bytes))
+        found.append(Launch(training, kernel.spec, grid, threads, args, shared_bytes))
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Kernel, "launch", record)
@@ -243,7 +242,6 @@ def logs(launches):
 
 def test_every_source_is_launched_by_the_fused_backend(launches):
     assert {each.spec.name for each in launches} == {path.stem for path in source_dir().glob("*.cu")}
-    assert all(each.entry == each.spec.name for each in launches)
 
 
 def test_every_definition_is_compiled_with_each_of_its_choices_and_usual_sizes(launches):
@@ -274,10 +272,10 @@ def test_no_kernel_spills_registers(logs, architecture):
 def test_the_differential_sharpe_ratio_adds_no_kernel(launches):
     """The kind of reward is a flag in device memory: the same kernels, as often, on the same grids."""
     ratio, plain = (
-        [(each.spec, each.entry, each.grid) for each in launches if each.training == training]
+        [(each.spec, each.grid) for each in launches if each.training == training]
         for training in ("default", "return")
     )
-    assert "market_step" in {entry for _, entry, _ in ratio}
+    assert "market_step" in {spec.name for spec, _ in ratio}
     assert ratio == plain
 
 

@@ -85,13 +85,11 @@ def test_a_kernel_is_loaded_once_for_each_combination_of_definitions(cupy):
     assert loader.load("priority_sums", (("WIDTH", 4),)) is first
     for kernel in (first, first, loader.load("priority_sums", (("WIDTH", 8),))):
         kernel.launch((1,), 32)
-    other = loader.load("priority_sums", (("WIDTH", 4),), entry="other")
-    other.launch((1,), 32)
     assert [module.path for module in FakeModule.loaded] == [
         "priority_sums-WIDTH4.cubin",
         "priority_sums-WIDTH8.cubin",
     ]
-    assert list(FakeModule.loaded[0].functions) == ["priority_sums", "other"]
+    assert list(FakeModule.loaded[0].functions) == ["priority_sums"]
 
 
 def test_tensors_travel_as_addresses_and_numpy_scalars_as_they_are_on_the_current_stream(cupy):

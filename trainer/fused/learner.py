@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -34,10 +32,9 @@ class FusedLearner:
         keys: Tensor,
         device: torch.device,
     ) -> None:
-        self.environment, self.config, self._hyper = environment, config, hyper
+        self.environment, self._hyper = environment, hyper
         self.steps = FusedSteps(config, environment.layout, environment.table, hyper, keys, device)
         self.agent = self.steps.agent
-        self.guard, self.means = self.agent.guard, self.agent.means
         lanes, length = config.environment.episodes, config.environment.episode_length
         self.collection = Collection.allocate(
             len(keys), lanes, length, environment.layout, torch.float32, device
@@ -57,14 +54,3 @@ class FusedLearner:
         action = self.agent.act(state, self.acted)
         self.acted += 1
         return action
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in the reference's names and layout."""
-        rest = {"environment": self.environment.state_dict(), "acted": self.acted}
-        return self.steps.state_dict() | rest
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`, in place."""
-        self.steps.load_state_dict(state)
-        self.environment.load_state_dict(state["environment"])
-        self.acted.copy_(state["acted"])

@@ -76,11 +76,6 @@ class FusedShapes:
         return round_up(self.head_width)
 
     @property
-    def head_pitch(self) -> int:
-        """Elements of a row of all heads' hidden layers, with the constant column behind the last head."""
-        return self.heads * self.head_columns + ALIGNMENT
-
-    @property
     def head_rows(self) -> int:
         """1 + A: the value's and every action's distribution."""
         return 1 + sum(self.actions_per_branch)

@@ -15,7 +15,7 @@ class QWorkspace:
     """Activations of R rows for each of M Q networks."""
 
     hidden: tuple[Tensor, ...]  # trunk layers [M, R, Hp] act dtype, column Hn is 1
-    head: Tensor  # [M, R, head_pitch] act dtype, hidden layers of all heads, then the column of ones
+    head: Tensor  # [M, R, (1 + K) Nn + 8] act dtype, hidden layers of all heads, then the column of ones
     logits: Tensor  # [M, R, LW] float32, without the output bias
 
     @classmethod

@@ -21,15 +21,14 @@ DEFAULT_SHARED_BYTES = 48 * 1024  # what a block gets without asking
 
 
 class Kernel:
-    """One entry point; compiled and loaded when it is first launched.
+    """The entry point of a source, called like its file; compiled and loaded when it is first launched.
 
     Args:
         spec: What is compiled.
-        entry: Name of the entry point.
     """
 
-    def __init__(self, spec: KernelSpec, entry: str) -> None:
-        self.name = entry
+    def __init__(self, spec: KernelSpec) -> None:
+        self.name = spec.name
         self.spec = spec
         self._shared_bytes = DEFAULT_SHARED_BYTES
 
@@ -82,16 +81,15 @@ class Kernel:
 
 
 @functools.cache
-def load(name: str, defines: Defines = (), entry: str | None = None, flags: tuple[str, ...] = ()) -> Kernel:
+def load(name: str, defines: Defines = (), flags: tuple[str, ...] = ()) -> Kernel:
     """Returns the kernel of ``cuda/<name>.cu``, the same object for the same arguments.
 
     Args:
         name: The source file without its suffix.
         defines: Preprocessor definitions, in a fixed order.
-        entry: The entry point; by default it is called like the file.
         flags: Further compiler flags, such as ``--fmad=false``.
     """
-    return Kernel(KernelSpec(name, defines, flags), entry or name)
+    return Kernel(KernelSpec(name, defines, flags))
 
 
 @contextmanager

@@ -50,7 +50,6 @@ def test_the_widths_of_the_usual_networks():
     shape = FusedShapes(56, (256, 256), 128, 51, (5, 3, 3))
     assert shape.state_pitch == 64
     assert shape.trunk_pitches == (264, 264)
-    assert shape.head_pitch == 4 * 128 + 8
     assert shape.logit_width == 12 * 56
     assert [shape.logit_columns_of(head) for head in range(4)] == [
         slice(0, 56),
