@@ -36,6 +36,7 @@ from hpo.studies import ended, finished
 from hpo.submission import build_trainable, size_in_bytes
 from hpo.trainable import ASSIGNMENT, Assignment
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 BUDGET_GRACE_SECONDS = 20.0
 
@@ -169,7 +170,8 @@ def _run_ray(job: Job, ledger: StudyLedger, directory: RunDirectory, started: fl
         require_code_on_every_node(cluster)
         concurrent = concurrency(search, cluster.gpus)
         if concurrent < search.concurrent:
-            job.say(f"{concurrent} trial(s) at a time, not {search.concurrent}: {cluster.gpus:g} GPU(s)")
+            offered = plural(cluster.gpus, "GPU", "g")
+            job.say(f"{plural(concurrent, 'trial')} at a time, not {search.concurrent}: {offered}")
         stopper = SearchStopper(job, ledger, directory, started)
         tuner = Tuner(
             build_trainable(search, job.market, job.training),
@@ -214,8 +216,8 @@ def require_fit(search: SearchConfig, directory: RunDirectory, cluster: Cluster)
     if cluster.gpus < search.gpus_per_trial:
         raise ConfigError(
             "resources.gpu",
-            f"the cluster has {cluster.gpus:g} GPUs, but a trial asks for {search.gpus_per_trial:g}; "
-            "use --backend reference --gpus-per-trial 0, or add GPU nodes",
+            f"the cluster has {plural(cluster.gpus, 'GPU', 'g')}, but a trial asks for "
+            f"{search.gpus_per_trial:g}; use --backend reference --gpus-per-trial 0, or add GPU nodes",
         )
     file = sqlite_file(directory.storage_url(search))
     if len(cluster.nodes) > 1 and file is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from trainer.wording import plural
+
 DIGITS = re.compile(r"\d+")
 
 
@@ -34,7 +36,8 @@ class Failures:
         if not self._reasons:
             return None
         group = max(self._reasons.values(), key=len)
-        return f"{group[0]} ({len(group)} of {sum(map(len, self._reasons.values()))} failed trials)"
+        failed = sum(map(len, self._reasons.values()))
+        return f"{group[0]} ({len(group)} of {plural(failed, 'failed trial')})"
 
     def count(self, reason: str | None) -> None:
         """Notes how a trial ended: why it failed, or ``None``."""

@@ -27,6 +27,7 @@ from hpo.watchdog import has_timed_out, timeout_reason
 from trainer.config import SearchSpace, TrainerConfig
 from trainer.errors import FoxtuneError
 from trainer.reports import EpochReport
+from trainer.wording import plural
 
 logger = logging.getLogger("foxtune")
 
@@ -230,7 +231,8 @@ class StudyLedger:
         """
         if self.failures.obstacle is not None or not self._is_ours(key):
             return
-        reason = f"{attributes.KILLED}: the trial's process died, after {self._search.max_failures} retries"
+        retried = plural(self._search.max_failures, "time")
+        reason = f"{attributes.KILLED}: the trial's process died, retried {retried}"
         if has_timed_out(self._directory.trial(self._live[key].number)):
             reason = timeout_reason(self._search.resources.timeout)
         self.fail(key, reason)

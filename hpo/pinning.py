@@ -9,6 +9,7 @@ from typing import Protocol
 
 from hpo.resources import MIG_UUID, VISIBLE
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 MIB = 2**20
 
@@ -86,10 +87,10 @@ def _require_count(shown: int, wanted: int, setting: str | None) -> None:
         if shown < wanted
         else "unset RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES, so that Ray shows each trial its own"
     )
-    plural = "" if shown == 1 else "s"
     variable = "" if setting is None else f" ({VISIBLE}={setting!r})"
     raise ConfigError(
-        "resources.gpu", f"{shown} GPU{plural} visible{variable}, but the trial was given {wanted}; {fix}"
+        "resources.gpu",
+        f"{plural(shown, 'GPU')} visible{variable}, but the trial was given {wanted}; {fix}",
     )
 
 

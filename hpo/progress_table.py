@@ -17,6 +17,7 @@ from hpo.progress import trial_line
 from hpo.resources import Gpu
 from hpo.standing import EndedTrial, RunningTrial, Standing, params_text, score_text
 from trainer.errors import CudaSetupError
+from trainer.wording import plural
 
 REFRESHES_PER_SECOND = 2
 SHOWN_TRIALS = 12
@@ -77,7 +78,7 @@ class TableDisplay:
         left = standing.seconds_left()
         ends = "" if left is None else f", about {format_duration(left)} left"
         lines = [
-            f"{self._study}: {standing.done}/{standing.trials} trials in "
+            f"{self._study}: {standing.done}/{plural(standing.trials, 'trial')} in "
             f"{format_duration(standing.elapsed)}{ends}",
             f"running {len(standing.running)}  complete {counts['COMPLETE']}  pruned {counts['PRUNED']}  "
             f"failed {counts['FAIL']}",

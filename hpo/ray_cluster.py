@@ -22,6 +22,7 @@ from hpo.full_disk import full_disk
 from hpo.ray_start import join_error, start_error
 from hpo.resources import Gpu
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 MIB = 2**20
 OBJECT_STORE_MIB = 96  # beside the market: Ray's own small objects
@@ -202,7 +203,10 @@ def _describe(address: str | None) -> Cluster:
     found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     where = "started on this machine" if address is None else f"joined at {address}"
     cpus, gpus = found.get("CPU", 0.0), found.get("GPU", 0.0)
-    note = f"Ray {ray.__version__} {where}: {len(nodes)} node(s), {cpus:g} CPU(s), {gpus:g} GPU(s) for trials"
+    offered = ", ".join(
+        (plural(len(nodes), "node"), plural(cpus, "CPU", "g"), f"{plural(gpus, 'GPU', 'g')} for trials")
+    )
+    note = f"Ray {ray.__version__} {where}: {offered}"
     return Cluster(gpus, nodes, note)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hpo.config import SearchConfig
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 QUERY_SECONDS = 4
@@ -95,10 +96,9 @@ def check_gpus(search: SearchConfig, gpus: tuple[Gpu, ...]) -> None:
         return
     setting = os.environ.get(VISIBLE)
     shown = f" ({VISIBLE}={setting!r})" if setting is not None else ""
-    plural = "" if len(gpus) == 1 else "s"
     raise ConfigError(
         "resources.gpu",
-        f"{len(gpus)} GPU{plural} visible{shown}, but a trial asks for {wanted:g}; "
+        f"{plural(len(gpus), 'GPU')} visible{shown}, but a trial asks for {wanted:g}; "
         "use --backend reference --gpus-per-trial 0 to train on the CPU, or make a GPU visible",
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from optuna.trial import FrozenTrial
 
 from hpo.attributes import FIRST_EPOCH_AT, FORKED_FROM, SETUP_SECONDS, WARM, read_machine
+from trainer.wording import plural
 
 HOUR = 3600.0
 
@@ -59,7 +60,7 @@ class SearchRates:
     @property
     def line(self) -> str:
         """One line for people; what is unknown is left out."""
-        parts = [f"{self.trials} trials"]
+        parts = [plural(self.trials, "trial")]
         if self.trials_per_hour is not None:
             parts.append(f"{self.trials_per_hour:.0f} an hour")
         for name, gap in (("warm", self.median_gap(warm=True)), ("cold", self.median_gap(warm=False))):

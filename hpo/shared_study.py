@@ -151,7 +151,7 @@ class SharedStudy:
                 if each.dead:
                     connection.execute(LEAVE, {"driver": each.driver})
         if freed:
-            logger.info("trial(s) %s of dead drivers wait again", freed)
+            logger.info("wait again, their drivers died: %s", freed)
         return tuple(freed)
 
     def _release(self, trial: FrozenTrial) -> None:

@@ -29,6 +29,7 @@ from hpo.storage_files import missing_file, storage_file
 from hpo.storages import open_storage
 from trainer.config import SearchSpace, validated
 from trainer.errors import ConfigError
+from trainer.wording import nouns, plural
 
 DEFINITION = "definition"
 RUN_DIRECTORY = "run_directory"
@@ -58,8 +59,8 @@ class Reconciliation:
             return None
         numbers = ", ".join(str(number) for number in self.requeued)
         return (
-            f"reconciled: the driver had died with trial(s) {numbers} RUNNING; "
-            "they are WAITING now, and `foxtune resume` continues them from their checkpoints"
+            f"reconciled: the driver had died with {nouns(len(self.requeued), 'trial')} {numbers} RUNNING; "
+            "WAITING now for `foxtune resume`, which continues from the checkpoints"
         )
 
 
@@ -96,7 +97,8 @@ class Fork:
         if self.incomparable:
             table = difference_table(self.incomparable)
             return f"fork of {self.source}: no trial copied, because the values do not compare\n{table}"
-        return f"fork of {self.source}: {self.copied} trial(s) copied, {self.left_out} outside the new space"
+        copied = plural(self.copied, "trial")
+        return f"fork of {self.source}: {copied} copied, {self.left_out} outside the new space"
 
 
 def exists(storage: BaseStorage, name: str) -> bool:

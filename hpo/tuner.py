@@ -42,6 +42,7 @@ from hpo.withdrawal import withdraw
 from trainer.config import SearchSpace
 from trainer.errors import ConfigError, FoxtuneError
 from trainer.folds import split
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.progress import Display
@@ -242,8 +243,8 @@ def _introduction(search: SearchConfig, space: SearchSpace, market: MarketData) 
     yield from configuration_advice(search.trainer)
     folds = split(len(market.bars), search.trainer.walk_forward).folds
     yield (
-        f"study {search.study}: {search.trials} trials of {space.name} on {market.name}, "
-        f"{len(market.bars)} bars, {len(folds)} folds"
+        f"study {search.study}: {plural(search.trials, 'trial')} of {space.name} on {market.name}, "
+        f"{plural(len(market.bars), 'bar')}, {plural(len(folds), 'fold')}"
     )
 
 

@@ -8,6 +8,7 @@ from optuna.trial import TrialState
 from hpo.attributes import WARM_STARTED_FROM, is_degenerate
 from hpo.sampling import Value, within
 from trainer.config import SearchSpace
+from trainer.wording import plural
 
 
 def enqueue_best(source: optuna.Study, target: optuna.Study, space: SearchSpace, count: int) -> str:
@@ -41,5 +42,5 @@ def enqueue_best(source: optuna.Study, target: optuna.Study, space: SearchSpace,
             queued.append(kept)
             origin = f"{source.study_name}:{trial.number}"
             target.enqueue_trial(kept, user_attrs={WARM_STARTED_FROM: origin})
-    best = f"its {len(queued)} best of {len(ranked)} trial(s)"
-    return f"warm start from {source.study_name}: {best} are tried first"
+    best = f"the {len(queued)} best of its {plural(len(ranked), 'trial')}"
+    return f"warm start from {source.study_name}: tries {best} first"

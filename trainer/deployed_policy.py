@@ -29,6 +29,7 @@ from trainer.members import Member
 from trainer.networks import QNetwork
 from trainer.reference.advantage_policy import greedy_actions
 from trainer.reference.c51_support import support
+from trainer.wording import plural
 
 CPU = torch.device("cpu")
 SAME_STEP = 1.25  # ratio of median steps; that of months is at most 31:28, that of 4 to 3 hours is another
@@ -103,8 +104,9 @@ class DeployedPolicy:
         """
         if self.feature_names != market.feature_names:
             raise CheckpointError(
-                f"the policy reads {len(self.feature_names)} features ({_some(self.feature_names)}), but "
-                f"{market.name} gives {len(market.feature_names)} ({_some(market.feature_names)}); "
+                f"the policy reads {plural(len(self.feature_names), 'feature')} "
+                f"({_some(self.feature_names)}), but {market.name} gives "
+                f"{len(market.feature_names)} ({_some(market.feature_names)}); "
                 "give data of the kind that it was trained on"
             )
         if self.feature_version != FEATURE_VERSION:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from trainer.config import WalkForwardConfig
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 MIN_WINDOW = 2  # bars; a window of n bars has n - 1 returns
 
@@ -121,7 +122,7 @@ def _has(rows: int, search_rows: int, config: WalkForwardConfig) -> str:
 def _too_short(rows: int, search_rows: int, config: WalkForwardConfig, train: int) -> str:
     needed = max(train, MIN_WINDOW) + config.purge + MIN_WINDOW * config.folds
     return (
-        f"{config.folds} folds need {needed} rows (walk_forward.train {train}, walk_forward.purge "
-        f"{config.purge}, {MIN_WINDOW} rows a walk_forward.test window), has "
+        f"{plural(config.folds, 'fold')} must have {needed} rows (walk_forward.train {train}, "
+        f"walk_forward.purge {config.purge}, {MIN_WINDOW} rows a walk_forward.test window), has "
         f"{_has(rows, search_rows, config)}; lower walk_forward.folds or give more rows"
     )

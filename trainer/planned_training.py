@@ -21,6 +21,7 @@ from trainer.memory_plan import META, MIB, Item, Labels, MemoryPlan, items_of, r
 from trainer.parameter_block import ParameterBlock
 from trainer.replay import ReplayBuffer
 from trainer.transitions import Collection
+from trainer.wording import plural
 
 LIBRARIES = 512 * MIB  # CUDA context, code of the libraries, workspaces of matrix products
 LIVE_LOGITS = 6  # logits, their shift, log-probabilities, probabilities, targets, gradient
@@ -171,8 +172,8 @@ def what_fits(
             "lower replay.capacity, environment.episodes or agent.trunk_widths"
         )
     return (
-        f"what fits: agent.batch_size = {rows} with {members} members (folds x seeds), "
-        f"or {stack} members with batch {batch}"
+        f"what fits: agent.batch_size = {rows} with {plural(members, 'member')} (folds x seeds), "
+        f"or {plural(stack, 'member')} with batch {batch}"
     )
 
 

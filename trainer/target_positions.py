@@ -17,6 +17,7 @@ from trainer.errors import ConfigError
 from trainer.evaluation import MemberEvaluation
 from trainer.reference.fills import ORDER_TYPES, URGENCY_SHARES, OrderBook
 from trainer.reference.ledger import target_position
+from trainer.wording import plural
 
 ORDERS = ("market", "limit", "adaptive")
 URGENCIES = ("patient", "normal", "urgent")
@@ -62,7 +63,7 @@ def first_row(market: MarketData, since: int | None) -> int:
         raise ConfigError(
             "--data",
             f"the features need {WARM_UP} bars of warm-up before the first signal, but {market.name} has "
-            f"{len(time)} bars; prepend older bars",
+            f"{plural(len(time), 'bar')}; prepend older bars",
         )
     if since is None:
         return WARM_UP

@@ -15,6 +15,7 @@ from trainer.reports import FoldScore, WalkForwardScore
 from trainer.statistics.compounding import total_return
 from trainer.statistics.sharpe import annualised_sharpe, has_spread
 from trainer.statistics.sharpe_inference import annualised_standard_error
+from trainer.wording import plural
 
 Objective: TypeAlias = Literal["wf_sharpe", "mean_fold", "median_fold", "mean_minus_half_sd"]
 
@@ -162,7 +163,7 @@ def _reasons(folds: Sequence[MemberOutcome], joined: npt.NDArray[np.float64], mi
     if bankrupt:
         reasons.append(f"bankrupt in fold {', '.join(map(str, bankrupt))}")
     if trades < min_trades:
-        reasons.append(f"{trades} trades, min_trades is {min_trades}")
+        reasons.append(f"{plural(trades, 'trade')}, min_trades is {min_trades}")
     if not any(has_spread(member.close_returns) for member in folds):
         reasons.append("the closes of every test window are constant or change at a constant rate")
     if not has_spread(joined):

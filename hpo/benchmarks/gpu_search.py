@@ -42,6 +42,7 @@ from hpo.resources import VISIBLE, Gpu, visible_gpus
 from trainer.benchmarks import machine
 from trainer.config import TrainerConfig, validated
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 LONGEST_SECONDS = 400  # of a process; nothing here may take the machine for longer
 LONGEST_MESSAGE = 3000  # characters of a failed process's output
@@ -152,8 +153,9 @@ def report(plan: Plan, columns: Sequence[SearchFigures]) -> str:
     """Markdown: the size of a trial, the table, the rates compared."""
     training, folds = plan.trainer.training, plan.trainer.walk_forward.folds
     size = (
-        f"Every trial: {folds} folds x {training.seeds} seeds, {training.epochs} epoch(s) of "
-        f"{training.updates} gradient steps at batch {plan.trainer.agent.batch_size}, default networks, "
+        f"Every trial: {plural(folds, 'fold')} x {plural(training.seeds, 'seed')}, "
+        f"{plural(training.epochs, 'epoch')} of {training.updates} gradient steps at batch "
+        f"{plan.trainer.agent.batch_size}, default networks, "
         f"`{plan.trainer.data.path}`."
     )
     usual = (
@@ -177,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if plan.gpus and len(gpus) < 2:
         raise ConfigError(
             "resources.gpu",
-            f"{len(gpus)} GPU(s) visible, but this compares two with one; "
+            f"{plural(len(gpus), 'GPU')} visible, but this compares two with one; "
             "make two visible, or use --backend reference --gpus-per-trial 0",
         )
     with tempfile.TemporaryDirectory(prefix="foxtune-gpu-search-") as runs:

@@ -13,6 +13,7 @@ from hpo.attributes import GPU_USED_MIB, WARM, read_machine
 from hpo.benchmarks.memory_watch import MemoryWatch
 from hpo.search_rates import HOUR, search_rates
 from trainer.benchmarks.markdown import markdown_table
+from trainer.wording import plural
 
 UUID_LETTERS = 12  # GPU-, and the first eight of its UUID
 ROWS = (
@@ -104,7 +105,8 @@ def figures_of_search(name: str, trials: Sequence[FrozenTrial], memory: MemoryWa
     complete = [each for each in trials if each.state == TrialState.COMPLETE]
     done = sorted(complete, key=lambda each: each.number)
     if not done:
-        raise ValueError(f"the study must hold a COMPLETE trial, but got {len(trials)} trials without one")
+        held = plural(len(trials), "trial")
+        raise ValueError(f"the study must hold a COMPLETE trial, but got {held} without one")
     gpus = [_gpu(each) for each in done]
     starts = [each.datetime_start.timestamp() for each in done if each.datetime_start is not None]
     return SearchFigures(

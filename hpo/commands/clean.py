@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.studies import OpenStudy
@@ -79,8 +80,7 @@ def _delete_all(opened: OpenStudy) -> int:
 
 
 def _trials(opened: OpenStudy) -> str:
-    count = len(opened.study.get_trials(deepcopy=False))
-    return f"{count} trial{'' if count == 1 else 's'}"
+    return plural(len(opened.study.get_trials(deepcopy=False)), "trial")
 
 
 def _answer(question: str) -> str:

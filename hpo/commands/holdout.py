@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ def heading(stored: StoredTrial, result: Holdout, market: MarketData) -> list[st
     bars = result.stop - result.start - 1
     lines = [
         f"study {stored.study}, trial {stored.trial.number}: hold-out of {market.name}, "
-        f"{stamp(int(time[result.start]))} to {stamp(int(time[result.stop - 1]))}, {bars} bars, "
+        f"{stamp(int(time[result.start]))} to {stamp(int(time[result.stop - 1]))}, {plural(bars, 'bar')}, "
         f"{bars / market.periods_per_year:.1f} years",
         f"traded by the model of fold {result.fold}, the last, of every seed; it was trained on rows "
         f"{result.train.train_start}..{result.train.train_stop - 1}, and the hold-out begins at row "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.commands.stored_trial import StoredTrial
@@ -103,9 +104,9 @@ def compare(config: TrainerConfig, market: MarketData, directory: Path, recorded
     for epoch in different:
         print(f"epoch {epoch}: recorded {recorded[epoch]!r}, replayed {replayed[epoch]!r}")
     if different:
-        print(f"NOT equal: {len(different)} of {len(recorded)} epochs differ")
+        print(f"NOT equal in {len(different)} of {plural(len(recorded), 'epoch')}")
         return 1
-    print(f"equal bit for bit in {len(recorded)} epochs; objective {recorded[last]!r}")
+    print(f"equal bit for bit in {plural(len(recorded), 'epoch')}; objective {recorded[last]!r}")
     return 0
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.commands.stored_trial import StoredTrial
@@ -92,7 +93,7 @@ def comparison(stored: StoredTrial, score: WalkForwardScore, trials: int) -> lis
     seeds = ", ".join(str(seed) for seed, _ in original.per_seed)
     lines.append(
         f"original: Sharpe {own:.3f} +- {original.standard_error:.3f} (seed {seeds}), "
-        f"of a study of {trials} trials; fresh seeds differ by {mean - own:+.3f}"
+        f"of a study of {plural(trials, 'trial')}; fresh seeds differ by {mean - own:+.3f}"
     )
     return lines if score.degenerate else [*lines, *_distance(original, score)]
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.wording import plural
+
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
@@ -73,7 +75,7 @@ def trial_table(trials: list[FrozenTrial], best: int | None) -> str:
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
     left_out = len(trials) - len(shown)
-    return text if left_out == 0 else f"{text}\n({left_out} more trials are in the report)"
+    return text if left_out == 0 else f"{text}\n({plural(left_out, 'more trial')} in the report)"
 
 
 def end_lines(outcome: SearchOutcome, trials: list[FrozenTrial]) -> str:

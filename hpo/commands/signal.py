@@ -12,6 +12,7 @@ from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import parse_value
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from trainer.config import TrainerConfig
@@ -52,9 +53,9 @@ def _run(arguments: Namespace, context: Context) -> int:
     start = first_row(market, None if arguments.since is None else moment(arguments.since))
     targets = target_positions(policy, market, start)
     notes = [
-        f"{market.name}: {len(market.bars)} bars; signals of {len(targets.time)} bars from "
-        f"{stamp(int(targets.time[0]))}, flat before; the features need {WARM_UP} bars of warm-up, "
-        f"{start} precede"
+        f"{market.name}: {plural(len(market.bars), 'bar')}; signals of "
+        f"{plural(len(targets.time), 'bar')} from {stamp(int(targets.time[0]))}, flat before; the "
+        f"features need {WARM_UP} bars of warm-up, {start} precede"
     ]
     for seed, alive in zip(targets.seeds, targets.alive, strict=True):
         if not alive.all():

@@ -10,6 +10,7 @@ from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import DEBUGGING_FLAGS, TRAINING_FLAGS, add_flags, assignments
 from hpo.commands.train_directory import RECORD, ending_early, require_writable, run_directory, write_record
 from trainer.errors import ConfigError
+from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
@@ -76,7 +77,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     require_writable(directory)
     if not arguments.resume:
         write_record(directory, effective)
-    print(f"{market.name}: {len(market.bars)} bars, {market.periods_per_year:.2f} a year, {folds} folds")
+    bars = f"{plural(len(market.bars), 'bar')}, {market.periods_per_year:.2f} a year"
+    print(f"{market.name}: {bars}, {plural(folds, 'fold')}")
     advice = (*configuration_advice(config), *market.bars.findings.warnings, *leak_warnings)
     print("\n".join([f"run directory {directory}", *advice, header(folds)]), flush=True)
 

@@ -12,6 +12,7 @@ from trainer.market_environment import market_layout
 from trainer.members import members_of
 from trainer.memory_plan import MIB, require_fit
 from trainer.planned_training import BackendName, plan_training, what_fits
+from trainer.wording import plural
 
 
 def plan(config: TrainerConfig, market: MarketData) -> str:
@@ -29,10 +30,12 @@ def plan(config: TrainerConfig, market: MarketData) -> str:
     members = members_of(config, len(parts.folds))
     layout = market_layout(config, len(market.feature_names))
     lines = [
-        f"{market.name}: {rows} bars, {market.periods_per_year:.2f} a year, data {market.data_hash[:12]}",
+        f"{market.name}: {plural(rows, 'bar')}, {market.periods_per_year:.2f} a year, "
+        f"data {market.data_hash[:12]}",
         f"search rows 0..{parts.search_rows - 1}, hold-out from row {parts.holdout_start}, "
-        f"{parts.unused_rows} rows unused",
-        f"{len(members)} members = {len(parts.folds)} folds x {config.training.seeds} seeds, "
+        f"{plural(parts.unused_rows, 'row')} unused",
+        f"{plural(len(members), 'member')} = {plural(len(parts.folds), 'fold')} x "
+        f"{plural(config.training.seeds, 'seed')}, "
         f"{config.training.epochs} x {config.training.updates} steps, batch {config.agent.batch_size}",
     ]
     for number, fold in enumerate(parts.folds):

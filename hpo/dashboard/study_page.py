@@ -14,6 +14,7 @@ from trainer.config import SearchSpace
 from trainer.data.market_data import MarketData
 from trainer.errors import ConfigError
 from trainer.folds import split
+from trainer.wording import plural
 
 SEARCH = "Search"
 
@@ -44,8 +45,9 @@ def search_section(search: SearchConfig, space: SearchSpace, market: MarketData)
     return "\n\n".join(
         (
             f"**Objective** `{metrics.objective}`, maximised: walk-forward Sharpe ratio per year of net "
-            f"returns, out of sample. {training.seeds} seed(s), {training.epochs} epoch(s); fewer than "
-            f"{metrics.min_trades} trade(s) make a seed degenerate and its trial infeasible.",
+            f"returns, out of sample. {plural(training.seeds, 'seed')}, {plural(training.epochs, 'epoch')}; "
+            f"a seed with fewer than {plural(metrics.min_trades, 'trade')} is degenerate, and its trial "
+            "infeasible.",
             f"**Data** {literal(data.name)}: {data.rows:,} bars from {data.first} to {data.last}, "
             f"{data.periods_per_year:.0f} a year, hash `{data.hash[:12]}`.",
             _split_table(search, market),
@@ -77,7 +79,8 @@ def _split_table(search: SearchConfig, market: MarketData) -> str:
     ]
     held = "**Hold-out** none."
     if cut.holdout_start < len(stamps):
-        dates, bars = span(cut.holdout_start, len(stamps))
-        held = f"**Hold-out** {dates}, {bars} bars, which the search never sees."
+        dates, _ = span(cut.holdout_start, len(stamps))
+        bars = plural(len(stamps) - cut.holdout_start, "bar", ",")
+        held = f"**Hold-out** {dates}, {bars}, which the search never sees."
     header = ("fold", "trained on", "bars", "tested on", "bars")
     return f"{table(header, rows)}\n\n{held}"

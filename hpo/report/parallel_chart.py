@@ -71,7 +71,7 @@ def parallel_chart(trials: Sequence[TrialRecord], names: Sequence[str]) -> Chart
     )
     chart.update_yaxes(visible=False, range=[-0.12, 1.12])
     left_out = len(trials) - len(drawn)
-    note = "" if not left_out else f"The best {MOST_LINES} trials are drawn; {left_out:,} are left out."
+    note = "" if not left_out else f"Drawn are the best {MOST_LINES} of {len(trials):,} trials."
     title = "Parallel coordinates: the best trials are drawn last, in orange"
     return Chart("parallel", title, chart, 400, note, COLUMN * len(axes))
 

@@ -15,7 +15,7 @@ from hpo.colours import INK
 from hpo.report.charts import STATE_COLOURS, Chart, figure, rounded, to_html
 from hpo.report.parallel_chart import parallel_chart
 from hpo.report.records import StudyRecord, TrialRecord
-from hpo.report.wording import number, plain
+from hpo.report.wording import number, plain, plural
 
 MOST_CURVES = 400
 FEWEST_TRIALS = 8  # COMPLETE and not degenerate; fewer say nothing about a parameter
@@ -45,11 +45,10 @@ def epoch_chart(study: StudyRecord, best: TrialRecord | None) -> Chart | None:
         margin = 0.05 * (max(usable) - min(usable)) + 0.1
         chart.update_yaxes(range=[min(usable) - margin, max(usable) + margin])
         if below:
-            notes.append(
-                f"{below:,} epochs with the degenerate score {number(DEGENERATE_SCORE, 0)} lie below."
-            )
+            score = number(DEGENERATE_SCORE, 0)
+            notes.append(f"Below: {plural(below, 'epoch')} with the degenerate score {score}.")
     if left_out:
-        notes.append(f"The best {MOST_CURVES} trials are drawn; {left_out:,} are left out.")
+        notes.append(f"Drawn are the best {MOST_CURVES} of {MOST_CURVES + left_out:,} trials.")
     return Chart("epochs", "Objective after every epoch", chart, 380, " ".join(notes))
 
 

@@ -30,7 +30,7 @@ def _headline(study: StudyRecord, best: TrialRecord | None, findings: Findings |
     if best.degenerate:
         return _big(
             "No usable score",
-            f"All {plural(len(study.complete), 'COMPLETE trial')} are degenerate and score "
+            f"Every COMPLETE trial, {len(study.complete):,} in all, is degenerate and scores "
             f"{number(best.value)}. Trial {best.number}: {plain(best.reason or 'no reason is on record')}.",
         )
     if findings is None:

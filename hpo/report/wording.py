@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from trainer import wording
+
 MINUS = "\N{MINUS SIGN}"
 NOT_DEFINED = "not defined"
 NOT_RECORDED = "not on record"
@@ -64,5 +66,5 @@ def parameter(value: Any) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 trial``, ``2 trials``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """``1 trial``, ``2,000 trials``."""
+    return wording.plural(count, noun, ",")

@@ -80,7 +80,7 @@ def test_copied_running_and_unmeasured_trials_count_in_nothing():
     bare.user_attrs = {}
     rates = search_rates([copied, running, bare])
     assert (rates.trials, rates.seconds, rates.gaps, rates.timed) == (1, 10.0, (), 0)
-    assert rates.line == "1 trials, 360 an hour"
+    assert rates.line == "1 trial, 360 an hour"
 
 
 def test_a_study_without_trials_has_no_rates():

@@ -166,7 +166,7 @@ def test_opening_a_study_mends_it_and_says_so(make_search, space):
     study, _, directory = make(search, space)
     suggest(study.ask(), space)
     opened = open_existing(directory.storage_url(search), "s")
-    assert "trial(s) 0" in opened.reconciliation.message
+    assert "the driver had died with trial 0 RUNNING; " in opened.reconciliation.message
     assert "foxtune resume" in opened.reconciliation.message
     assert open_existing(directory.storage_url(search), "s").reconciliation.message is None
 

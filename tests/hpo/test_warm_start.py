@@ -29,7 +29,7 @@ def test_the_best_are_tried_first_in_their_order_and_their_values_are_not_copied
     new = optuna.create_study(direction="maximize")
     source = earlier((0.1, 1.5, 0.1, []), (0.9, 2.5, 0.2, []), (0.5, 3.5, 0.3, []))
     said = enqueue_best(source, new, SPACE, 2)
-    assert said == "warm start from old: its 2 best of 3 trial(s) are tried first"
+    assert said == "warm start from old: tries the 2 best of its 3 trials first"
     asked = [new.ask() for _ in range(2)]
     assert [suggest(trial, SPACE) for trial in asked] == [
         {"learning_rate": 2.5, "gamma": 0.2},

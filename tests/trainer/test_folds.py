@@ -53,8 +53,13 @@ def test_search_rows_are_free_of_rounding(share, rows, search):
         assert split(rows, config).search_rows == search
 
 
+def test_a_single_fold_that_does_not_fit_stands_in_the_singular():
+    with pytest.raises(ConfigError, match=r"walk_forward\.folds: 1 fold must have "):
+        split(4, WalkForwardConfig(folds=1))
+
+
 def test_too_many_folds_for_the_rows_name_the_key():
-    with pytest.raises(ConfigError, match=r"walk_forward\.folds: 5 folds need .* has 16 \(20 less"):
+    with pytest.raises(ConfigError, match=r"walk_forward\.folds: 5 folds must have .* has 16 \(20 less"):
         split(20, WalkForwardConfig(folds=5))
 
 

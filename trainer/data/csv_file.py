@@ -15,6 +15,7 @@ from trainer.data.columns import DELIMITERS, assign_roles, known_columns
 from trainer.data.encodings import decoded
 from trainer.data.raw_table import RawTable, places
 from trainer.errors import ConfigError, DataError
+from trainer.wording import plural
 
 MAX_LEADING_LINES = 20
 COMMENT = "#"
@@ -37,7 +38,7 @@ def read_csv(path: Path, config: DataConfig) -> RawTable:
     if not body.strip():
         raise DataError(f"{path}, line {header + 1}: there is a header but no bar below it; add rows")
     columns, rows = _parse(path, body, header + 1, len(names), delimiter)
-    notes = [f"skipped {header} leading line{'s' * (header > 1)}: {lines[0][:60]!r}"] if header else []
+    notes = [f"skipped {plural(header, 'leading line')}: {lines[0][:60]!r}"] if header else []
     decimal = config.decimal or "."
     dialect = f"CSV, delimiter {delimiter!r}, decimal {decimal!r}"
     return RawTable(str(path), names, columns, rows, "line", dialect, roles, config.decimal, tuple(notes))

@@ -8,6 +8,7 @@ from trainer.data.bars import GAP_STEPS, Bars
 from trainer.data.market_data import MarketData
 from trainer.data.timestamps import written
 from trainer.folds import Split
+from trainer.wording import plural
 
 LABEL_WIDTH = 18
 
@@ -30,7 +31,7 @@ def describe(market: MarketData, split: Split | None = None) -> str:
         _line("periods per year", f"{market.periods_per_year:.2f}"),
         _line("gaps", _gaps(bars)),
         _line("order", "newest first: reversed" if findings.reversed else "oldest first"),
-        _line("duplicates", f"{findings.duplicates_dropped} identical rows dropped"),
+        _line("duplicates", f"{plural(findings.duplicates_dropped, 'identical row')} dropped"),
         _line(
             "prices", "Adj Close used, open, high and low scaled by it" if findings.adjusted else "as quoted"
         ),
@@ -70,8 +71,8 @@ def _repairs(bars: Bars) -> str:
 
 def _folds(split: Split, bars: Bars) -> list[str]:
     lines = [
-        _line("folds", f"{len(split.folds)}, {split.unused_rows} tail rows unused"),
-        _line("hold-out", f"{len(bars) - split.holdout_start} rows that no search sees"),
+        _line("folds", f"{len(split.folds)}, {plural(split.unused_rows, 'tail row')} unused"),
+        _line("hold-out", f"{plural(len(bars) - split.holdout_start, 'row')} that no search sees"),
     ]
     for number, fold in enumerate(split.folds):
         start, stop = (written(bars.timestamp[row]) for row in (fold.test_start, fold.test_stop - 1))

@@ -15,6 +15,7 @@ from trainer.data.market_data import MarketData
 from trainer.data.synthetic import is_synthetic
 from trainer.folds import Split
 from trainer.leaks.guard import Judgement, Verdict
+from trainer.wording import nouns, plural
 
 GUARD = "causal features"
 CUTS = 3
@@ -56,9 +57,10 @@ def causal_features(
     return Verdict(
         GUARD,
         Judgement.WARNING,
-        f"column(s) {', '.join(map(repr, brought))} come with the data and cannot be built again, so that no "
-        "check but the one of foreseeing columns can tell whether they look ahead; see that each value was "
-        f"known at its bar's close ({len(names)} columns built here: {unchanged if names else 'none'})",
+        f"with the data, {nouns(len(brought), 'column')} {', '.join(map(repr, brought))} came that cannot be "
+        "built again, so that no check but the one of foreseeing columns can tell of a look ahead; see that "
+        f"each value was known at its bar's close ({plural(len(names), 'column')} built here: "
+        f"{unchanged if names else 'none'})",
     )
 
 

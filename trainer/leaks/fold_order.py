@@ -6,6 +6,7 @@ from trainer.config import TrainerConfig
 from trainer.data.market_data import MarketData
 from trainer.folds import Split
 from trainer.leaks.guard import Judgement, Verdict
+from trainer.wording import plural
 
 GUARD = "fold order"
 
@@ -35,7 +36,9 @@ def fold_order(market: MarketData, split: Split, config: TrainerConfig) -> Verdi
             Judgement.WARNING,
             "walk_forward.purge is 0: training ends where the test begins; set it to 1 or more",
         )
-    return Verdict(GUARD, Judgement.CLEAN, f"{len(split.folds)} folds in order, no row tested twice")
+    return Verdict(
+        GUARD, Judgement.CLEAN, f"{plural(len(split.folds), 'fold')} in order, no row tested twice"
+    )
 
 
 def _leak(message: str) -> Verdict:

@@ -16,6 +16,7 @@ from trainer.data.market_data import MarketData
 from trainer.data.synthetic import is_synthetic
 from trainer.folds import Split
 from trainer.leaks.guard import Judgement, Verdict
+from trainer.wording import plural
 
 GUARD = "foreseeing column"
 # Prices that only bounce between bid and ask give neighbouring returns a correlation of -.5 (Roll 1984, A
@@ -58,7 +59,7 @@ def foreseeing_column(market: MarketData, split: Split, config: TrainerConfig) -
         return Verdict(GUARD, Judgement.CLEAN, "a synthetic market is predictable by design")
     rows = min(split.search_rows, MOST_ROWS) - max(LAGS)
     if rows < FEWEST_ROWS:
-        return Verdict(GUARD, Judgement.CLEAN, f"{split.search_rows} rows are too few to judge")
+        return Verdict(GUARD, Judgement.CLEAN, f"too few rows to judge: {split.search_rows}")
     found = list(_foresights(market, split.search_rows - max(LAGS) - rows, rows))
     margin = DEVIATIONS / rows**0.5
     worst = max(found, key=_size)
@@ -80,7 +81,7 @@ def _size(found: Foresight) -> float:
 
 
 def _said(worst: Foresight) -> str:
-    return f"{worst.column!r} has {worst.value:+.2f} with the return {worst.lag} bar(s) ahead"
+    return f"{worst.column!r} has {worst.value:+.2f} with the return {plural(worst.lag, 'bar')} ahead"
 
 
 def _foresights(market: MarketData, first: int, rows: int) -> Iterator[Foresight]:

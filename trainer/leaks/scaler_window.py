@@ -15,6 +15,7 @@ from trainer.errors import ConfigError
 from trainer.folds import Fold, Split
 from trainer.leaks.guard import Judgement, Verdict
 from trainer.market_tables import MarketTables
+from trainer.wording import plural
 
 GUARD = "scaler window"
 
@@ -45,7 +46,8 @@ def scaler_window(market: MarketData, split: Split, config: TrainerConfig) -> Ve
                 f"a {changed[0]} must be fitted on its training rows, but that of fold {number} reads rows "
                 f"outside [{fold.train_start}, {fold.train_stop}); fit it on that window",
             )
-    return Verdict(GUARD, Judgement.CLEAN, f"{len(split.folds)} scalers read their training rows only")
+    folds = plural(len(split.folds), "fold")
+    return Verdict(GUARD, Judgement.CLEAN, f"every scaler reads its training rows only ({folds})")
 
 
 def _tables(market: MarketData, folds: tuple[Fold, ...], config: TrainerConfig) -> MarketTables:

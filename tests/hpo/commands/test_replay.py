@@ -22,7 +22,7 @@ def test_another_score_is_shown_and_ends_with_one(run, study):
     assert code == 1
     recorded = study.trials[1].value
     assert f"epoch 2: recorded {recorded!r}, replayed {study.trials[0].value!r}" in out
-    assert "NOT equal: 2 of 2 epochs differ" in out
+    assert "NOT equal in 2 of 2 epochs" in out
 
 
 def test_dry_prints_the_record_and_trains_nothing(run, study):

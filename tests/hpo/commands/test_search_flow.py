@@ -98,7 +98,9 @@ def test_of_a_long_list_the_best_are_shown_in_the_order_of_their_numbers():
     lines = trial_table(study.trials, LONGEST_TABLE + 4).splitlines()
     assert len(lines) == LONGEST_TABLE + 2
     assert lines[1].split()[0] == "5"
-    assert lines[-1] == "(5 more trials are in the report)"
+    assert lines[-1] == "(5 more trials in the report)"
+    study = study_of(*range(LONGEST_TABLE + 1))
+    assert trial_table(study.trials, None).endswith("\n(1 more trial in the report)")
 
 
 def test_the_best_trial_is_told_with_its_parameters():

@@ -64,7 +64,7 @@ def test_check_describes_a_file_that_is_too_short_to_train_on(run):
     Path("short.csv").write_text(f"timestamp,open,high,low,close,volume\n{rows}")
     code, out, _ = run("check", "short.csv")
     assert code == 0
-    assert "folds: none, walk_forward.folds: 5 folds need" in out
+    assert "folds: none, walk_forward.folds: 5 folds must have" in out
 
 
 def test_check_says_once_that_opens_repeat_the_close(run):

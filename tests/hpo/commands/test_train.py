@@ -110,6 +110,12 @@ def test_a_dry_run_prints_folds_shapes_and_bytes_and_writes_nothing(run, small):
     assert not Path("runs").exists()
 
 
+def test_a_dry_run_of_one_fold_and_one_seed_speaks_in_the_singular(run, small):
+    code, out, _ = run("train", *small, "--folds", "1", "--set", "min_folds=1", "--dry-run")
+    assert code == 0
+    assert "1 member = 1 fold x 1 seed" in out
+
+
 def test_hidden_gpus_are_refused_before_the_data_is_read(run, small, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     code, out, err = run("train", *small, "--data", "absent.csv")

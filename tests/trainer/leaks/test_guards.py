@@ -99,7 +99,7 @@ def test_the_columns_built_here_are_looked_at_beside_one_that_the_data_bring(mar
     noise = np.random.default_rng(4).standard_normal(len(market.bars))
     verdict = causal_features(with_column(market, noise), folds, CONFIG)
     assert verdict.judgement is Judgement.WARNING
-    assert "column(s) 'sentiment' come with the data" in verdict.message
+    assert "with the data, column 'sentiment' came that cannot be built again" in verdict.message
     assert "48 columns built here: unchanged when the history is cut" in verdict.message
     leaky = dataclasses.replace(market, features=np.roll(market.features, -1, axis=0))
     planted = causal_features(with_column(leaky, noise), folds, CONFIG)
