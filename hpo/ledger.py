@@ -231,8 +231,7 @@ class StudyLedger:
         """
         if self.failures.obstacle is not None or not self._is_ours(key):
             return
-        retried = plural(self._search.max_failures, "time")
-        reason = f"{attributes.KILLED}: the trial's process died, retried {retried}"
+        reason = f"{attributes.KILLED}: its process died, retried {plural(self._search.max_failures, 'time')}"
         if has_timed_out(self._directory.trial(self._live[key].number)):
             reason = timeout_reason(self._search.resources.timeout)
         self.fail(key, reason)
