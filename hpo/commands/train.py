@@ -79,7 +79,8 @@ def _run(arguments: Namespace, context: Context) -> int:
         write_record(directory, effective)
     bars = f"{plural(len(market.bars), 'bar')}, {market.periods_per_year:.2f} a year"
     print(f"{market.name}: {bars}, {plural(folds, 'fold')}")
-    advice = (*configuration_advice(config), *market.bars.findings.warnings, *leak_warnings)
+    odd = [f"warning: {each}" for each in (*market.bars.findings.warnings, *leak_warnings)]
+    advice = (*configuration_advice(config), *odd)
     print("\n".join([f"run directory {directory}", *advice, header(folds)]), flush=True)
 
     def show(report: EpochReport) -> None:

@@ -35,6 +35,21 @@ def test_the_defaults_draw_no_warning():
     assert configuration_advice(TrainerConfig()) == []
 
 
+@pytest.mark.parametrize(
+    ("cost", "warned"), [(0, False), (0.001, True), (0.01, False), (1000, False), (1001, True)]
+)
+@pytest.mark.parametrize("key", ["fee_bp", "half_spread_bp", "slippage_bp"])
+def test_a_cost_that_was_hardly_meant_in_basis_points_is_warned_of(key, cost, warned):
+    assert bool(configuration_advice(TrainerConfig().with_overrides({key: cost}))) is warned
+
+
+def test_the_warning_of_a_cost_says_what_it_is_in_percent():
+    assert configuration_advice(TrainerConfig().with_overrides({"fee_bp": 0.001})) == [
+        "warning: environment.fee_bp 0.001 is 1e-05 % of the traded value, because costs are basis points; "
+        "10 are 0.1 %"
+    ]
+
+
 @pytest.mark.parametrize(("rate", "warned"), [(0.0099, False), (0.0101, True)])
 def test_an_adaptation_rate_above_a_fifth_of_one_minus_gamma_is_warned_of(rate, warned):
     config = TrainerConfig().with_overrides({"gamma": 0.95, "adaptation_rate": rate})

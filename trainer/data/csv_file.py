@@ -122,7 +122,7 @@ def _parse(path: Path, body: str, offset: int, width: int, delimiter: str) -> tu
 def _ragged_message(path: Path, where: str, row: Any, delimiter: str) -> str:
     if row.text.count('"') % 2:
         return f"{path}, {where}: a quote is opened and never closed, in {row.text[:80]!r}; close it"
-    hint = "make them equal"
+    hint = "make them equal, or remove the line if it is no bar"
     if delimiter == "," and re.search(r"\d,\d", row.text) and row.actual_columns > row.expected_columns:
         hint += ", or quote numbers that contain a comma"
     return (

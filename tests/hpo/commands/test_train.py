@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hpo.commands.train_directory import run_directory
@@ -44,6 +45,18 @@ def test_every_epoch_is_one_line_with_losses_gap_folds_and_score(run, small):
     assert "reference backend on the CPU (0 GPUs visible)" in out
     assert "years of test bars" in out
     assert "foxtune train --resume --out here" in out
+
+
+def test_what_is_odd_about_a_file_is_called_a_warning(run, small, tmp_path):
+    closes = [*(100 + row % 5 for row in range(280)), *[105] * 20]  # the first of the twenty repeats nothing
+    days = [np.datetime64("2020-01-01") + row for row in range(300)]
+    rows = [f"{day},{close},{close},{close},{close},1" for day, close in zip(days, closes, strict=True)]
+    file = tmp_path / "stands_still.csv"
+    file.write_text("date,open,high,low,close,volume\n" + "\n".join(rows))
+    code, out, _ = run("train", *small, "--data", str(file), "--epochs", "1", "--out", "here")
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if "repeat the prices of the bar before" in line]
+    assert line.startswith("warning: 19 bars repeat")
 
 
 def test_an_interrupted_training_continues_bit_for_bit(run, small, monkeypatch):

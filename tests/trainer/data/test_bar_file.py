@@ -249,6 +249,11 @@ def test_a_missing_volume_is_zero_and_said_so(read):
         (b"PAR1xxxxPAR1", "a.parquet", "no readable Parquet"),
         (HEADER + GOOD.format(1), "a.csv", "2 good bars are needed"),
         (HEADER + GOOD.format(1) + "2024-01-02,1,1\n", "a.csv", "line 3: 3 cells where the header has 6"),
+        (
+            HEADER + GOOD.format(1) + "Data from a vendor\n",
+            "a.csv",
+            "line 3.*remove the line if it is no bar",
+        ),
         (HEADER + GOOD.format(1) + '2024-01-02,"1,1,1,1,1\n', "a.csv", "line 3: a quote is opened"),
         ("2024-01-01,1,1,1,1,1\n", "a.csv", "line 1: column close not found.*add a header"),
         ("date,open,high,low,clsoe\n2024-01-01,1,1,1,1\n", "a.csv", "rename 'clsoe' to 'close'"),
