@@ -20,28 +20,26 @@ LIMIT_BYTES = 2**20
 def build_trainable(
     search: SearchConfig, market: Any, training: str | TrainingFactory
 ) -> type[tune.Trainable]:
-    """Binds market and training to the trainable; Ray must be connected.
+    """Binds market and training, which :func:`require_picklable` took, to the trainable.
 
-    Raises:
-        ConfigError: If the training cannot be pickled (naming the attribute) or is too large to send.
+    Ray must be connected.
     """
-    require_picklable("training", training)
     bound = tune.with_parameters(TrialTrainable, market=market, training=training)
     resources = {"cpu": float(search.resources.cpu), "gpu": search.gpus_per_trial}
     trainable: type[tune.Trainable] = tune.with_resources(bound, resources)
     return trainable
 
 
-def require_picklable(name: str, value: object) -> None:
-    """Refuses what a worker could not receive.
+def require_picklable(training: TrainingFactory) -> None:
+    """Refuses a training that a worker could not receive.
 
     Raises:
         ConfigError: Naming the innermost part that cannot be pickled, or that is too large.
     """
     try:
-        size = _pickled_bytes(value)
+        size = _pickled_bytes(training)
     except Exception as error:  # pickling runs foreign code, which may raise anything
-        where, culprit = _innermost(name, value, _cannot_be_pickled)
+        where, culprit = _innermost(training, _cannot_be_pickled)
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise ConfigError(
             where,
@@ -49,10 +47,10 @@ def require_picklable(name: str, value: object) -> None:
             f"({reason}); make it when it is used, or define __getstate__",
         ) from None
     if size > LIMIT_BYTES:
-        where, _ = _innermost(name, value, _is_too_large)
+        where, _ = _innermost(training, _is_too_large)
         raise ConfigError(
             where,
-            f"must be below {LIMIT_BYTES} bytes when pickled, but {name} is {size}; keep data in a file",
+            f"must be below {LIMIT_BYTES} bytes when pickled, but training is {size}; keep data in a file",
         )
 
 
@@ -63,9 +61,9 @@ def size_in_bytes(value: object) -> int:
     return len(body) + sum(buffer.raw().nbytes for buffer in buffers)
 
 
-def _innermost(name: str, value: object, bad: Callable[[object], bool]) -> tuple[str, object]:
-    """Follows ``bad`` parts inwards from a bad value; returns the last one and how it is reached."""
-    seen = {id(value)}
+def _innermost(value: object, bad: Callable[[object], bool]) -> tuple[str, object]:
+    """Follows ``bad`` parts inwards from a bad training; returns the last one and how it is reached."""
+    name, seen = "training", {id(value)}
     while True:
         for step, part in _parts(value):
             if id(part) not in seen and bad(part):

@@ -270,4 +270,4 @@ def _require_picklable(training: str | TrainingFactory) -> None:
     if not isinstance(training, str):
         from hpo.submission import require_picklable
 
-        require_picklable("training", training)
+        require_picklable(training)

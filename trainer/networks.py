@@ -35,7 +35,7 @@ class QNetwork:
         heads = 1 + layout.num_branches
         trunk = (layout.state_dim, *config.trunk_widths)
         specs = (
-            *_affine_stack("trunk", trunk),
+            *_trunk_specs(trunk),
             *_affine("head.hidden", trunk[-1], heads * config.head_width),
             *_affine("head.output", config.head_width, self._rows * config.num_atoms),
         )
@@ -87,7 +87,7 @@ class ValueNetwork:
         device: torch.device,
     ) -> None:
         trunk = (layout.state_dim, *config.trunk_widths)
-        specs = (*_affine_stack("trunk", trunk), *_affine("output", trunk[-1], 1))
+        specs = (*_trunk_specs(trunk), *_affine("output", trunk[-1], 1))
         self.block = ParameterBlock(specs, networks, dtype, device)
         self._trunk = _trunk_layers(self.block, len(config.trunk_widths))
         self._output = self.block.affine("output")
@@ -130,10 +130,10 @@ def _affine(name: str, inputs: int, outputs: int) -> tuple[ParameterSpec, Parame
     )
 
 
-def _affine_stack(name: str, widths: tuple[int, ...]) -> tuple[ParameterSpec, ...]:
+def _trunk_specs(widths: tuple[int, ...]) -> tuple[ParameterSpec, ...]:
     specs: list[ParameterSpec] = []
     for layer, (inputs, outputs) in enumerate(pairwise(widths)):
-        specs += _affine(f"{name}.{layer}", inputs, outputs)
+        specs += _affine(f"trunk.{layer}", inputs, outputs)
     return tuple(specs)
 
 

@@ -50,16 +50,15 @@ class StudySize:
     folds: int = 5
 
 
-def write_study(study: optuna.Study, directory: Path, size: StudySize, seed: int = 0) -> None:
+def write_study(study: optuna.Study, directory: Path, size: StudySize) -> None:
     """Adds ``size.trials`` trials to ``study`` and writes the bars of the COMPLETE ones.
 
     Args:
         study: In any storage; its trials are added in one call.
         directory: Gets ``trials/NNNN/evaluation.parquet``.
-        size: How much.
-        seed: The same seed writes the same study.
+        size: How much; the same size writes the same study.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     per_fold = size.bars // size.folds
     market = generator.normal(0.0003, 0.01, (size.folds, per_fold))
     config = TrainerConfig().model_dump_json()

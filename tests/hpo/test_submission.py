@@ -74,7 +74,7 @@ as_default = eval("lambda lock=lock: lock", {"lock": threading.Lock()})
 )
 def test_the_innermost_part_that_cannot_be_pickled_is_named(training, key, kind):
     with pytest.raises(ConfigError, match=f"{kind} cannot be pickled") as refusal:
-        require_picklable("training", training)
+        require_picklable(training)
     assert refusal.value.key == key
     assert "\n" not in str(refusal.value)
 
@@ -82,7 +82,7 @@ def test_the_innermost_part_that_cannot_be_pickled_is_named(training, key, kind)
 @pytest.mark.parametrize(("part", "reason"), [(Silent(), "(ValueError)"), (Wordy(), "(not)")])
 def test_an_error_of_pickling_is_told_in_one_line_whatever_it_says(part, reason):
     with pytest.raises(ConfigError) as refusal:
-        require_picklable("training", Holder(part=part))
+        require_picklable(Holder(part=part))
     assert refusal.value.key == "training.part"
     assert reason in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -100,9 +100,9 @@ def test_what_is_too_large_to_send_is_named_with_its_size(training, key):
     with pytest.raises(
         ConfigError, match=r"must be below 1048576 bytes .* training is 1\d{6}; keep"
     ) as refusal:
-        require_picklable("training", training)
+        require_picklable(training)
     assert refusal.value.key == key
 
 
 def test_a_small_training_passes():
-    require_picklable("training", Holder(name="x", factors=[1.0, 2.0]))
+    require_picklable(Holder(name="x", factors=[1.0, 2.0]))

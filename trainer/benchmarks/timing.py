@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 import torch
 
 WARM_UP_CALLS = 10
+REPEATS = 60
+ROUNDS = 5
 
 
-def microseconds(run: Callable[[], None], repeats: int = 60) -> float:
+def microseconds(run: Callable[[], None]) -> float:
     """Median device time of one call in microseconds, after ten calls of warm-up."""
     for _ in range(WARM_UP_CALLS):
         run()
     torch.cuda.synchronize()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]  # type: ignore[no-untyped-call]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(REPEATS + 1)]  # type: ignore[no-untyped-call]
     events[0].record()
     for event in events[1:]:
         run()
@@ -28,16 +30,15 @@ def microseconds(run: Callable[[], None], repeats: int = 60) -> float:
 
 
 def microseconds_in_turns(
-    turns: Sequence[tuple[Callable[[], object], Callable[[], None]]], rounds: int = 5
+    turns: Sequence[tuple[Callable[[], object], Callable[[], None]]],
 ) -> list[float]:
     """Median device time of one call of each run, measured in turns: a drifting clock meets all of them.
 
     Args:
         turns: What to do before a run's turn, and the run.
-        rounds: Turns of every run.
     """
     times: list[list[float]] = [[] for _ in turns]
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for (prepare, run), own in zip(turns, times, strict=True):
             prepare()
             own.append(microseconds(run))

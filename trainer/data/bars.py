@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -82,16 +82,14 @@ class Bars:
 
     def head(self, rows: int) -> Bars:
         """Returns the first ``rows`` bars."""
-        return Bars(
-            self.timestamp[:rows],
-            self.open[:rows],
-            self.high[:rows],
-            self.low[:rows],
-            self.close[:rows],
-            self.volume[:rows],
-            self.findings,
-            self.default_fill,
-            self.returns,
+        return replace(
+            self,
+            timestamp=self.timestamp[:rows],
+            open=self.open[:rows],
+            high=self.high[:rows],
+            low=self.low[:rows],
+            close=self.close[:rows],
+            volume=self.volume[:rows],
         )
 
     @property
