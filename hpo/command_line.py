@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command, Context
+from hpo.file_trouble import file_trouble
 from hpo.full_disk import full_disk
 from hpo.storage_trouble import storage_trouble
 from trainer.errors import FoxtuneError
@@ -51,10 +52,14 @@ def run(argv: Sequence[str] | None, context: Context) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     except Exception as error:
-        if debug or (line := full_disk(error) or storage_trouble(error)) is None:
+        if debug or (line := _line_of(error)) is None:
             raise
         print(f"foxtune: error: {line}", file=sys.stderr)
         return EXIT_USER_ERROR
+
+
+def _line_of(error: Exception) -> str | None:
+    return full_disk(error) or storage_trouble(error) or file_trouble(error)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -74,7 +74,8 @@ def _delete_all(opened: OpenStudy) -> int:
         print("nothing was deleted")
         return 1
     optuna.delete_study(study_name=name, storage=opened.storage)
-    shutil.rmtree(path)
+    shutil.rmtree(path.resolve())  # the folder may be a link to another disk
+    path.unlink(missing_ok=True)
     print(f"deleted study {name}")
     return 0
 

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from hpo.commands.command import Command, Context
+from hpo.commands.out_file import writing_out
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
-from trainer.errors import ConfigError
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -34,12 +34,8 @@ def _run(arguments: Namespace, context: Context) -> int:
         "date": now(),
     }
     path: Path = arguments.out
-    try:
+    with writing_out(path):
         write_policy(path, policy, origin, dict(machine.versions) if machine is not None else {})
-    except OSError as error:
-        raise ConfigError(
-            "--out", f"{path} cannot be written to ({error.strerror}); choose another file"
-        ) from None
     seeds = ", ".join(str(member.seed) for member in policy.members)
     print(
         f"{path}: study {stored.study}, trial {stored.trial.number}, fold {policy.members[0].fold}, "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
+from hpo.commands.train_directory import require_writable
 from trainer.errors import ConfigError
 from trainer.wording import plural
 
@@ -48,6 +49,7 @@ def _run(arguments: Namespace, context: Context) -> int:
         )
     market = matching_market(stored, arguments.data)
     directory = arguments.out or opened.directory.path / "replays" / f"{stored.trial.number:04d}"
+    require_writable(directory)
     return compare(stored.config, market, directory, recorded)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
+from hpo.commands.train_directory import require_writable
 from trainer.errors import ConfigError
 from trainer.wording import plural
 
@@ -48,9 +49,11 @@ def _run(arguments: Namespace, context: Context) -> int:
     stored = read_trial(opened, arguments.number)
     market = matching_market(stored, arguments.data)
     number = stored.trial.number
+    folder = opened.directory.path / "replications"
+    require_writable(arguments.out or folder)  # before seeds are taken
     taken = take_fresh_seeds(opened, number, arguments.seeds)
     config = stored.config.with_overrides({"training.seed": taken.first_seed, "training.seeds": taken.seeds})
-    directory = arguments.out or opened.directory.path / "replications" / f"{number:04d}-{taken.first_seed}"
+    directory = arguments.out or folder / f"{number:04d}-{taken.first_seed}"
     last = taken.first_seed + taken.seeds - 1
     print(f"study {stored.study}, trial {number}: fresh seeds {taken.first_seed}..{last} in {directory}")
     score = train(config, market, directory)

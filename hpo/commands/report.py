@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
+from hpo.commands.out_file import writing_out
 from hpo.commands.search_flow import REPORT
 from hpo.commands.study_flags import add_study_arguments
 from trainer.errors import ConfigError
@@ -44,7 +45,9 @@ def _run(arguments: Namespace, context: Context) -> int:
     costs = arguments.costs or USUAL_COSTS
     if arguments.costs is not None:
         print("\n".join(_sweep(reading, costs)))
-    print(write_page(reading, path, costs))
+    with writing_out(path):
+        write_page(reading, path, costs)
+    print(path)
     left = publish_unless_driven(reading, opened.directory)
     if left is not None:
         print(left)

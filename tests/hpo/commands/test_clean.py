@@ -94,6 +94,17 @@ def test_the_whole_study_goes_for_its_name(run, folder, answer):
     assert not folder.exists()
 
 
+def test_a_study_whose_folder_is_a_link_to_another_disk_goes_with_the_link(run, folder, answer, tmp_path):
+    disk = tmp_path / "disk"
+    folder.rename(disk)
+    folder.symlink_to(disk)
+    answer("s\n")
+    code, out, _ = run("clean", "s", "--all")
+    assert (code, "deleted study s" in out) == (0, True)
+    assert not disk.exists()
+    assert not folder.is_symlink()
+
+
 def test_a_study_that_is_being_run_is_left_alone(run, folder):
     with RunDirectory(folder).driving("s"):
         code, out, err = run("clean", "s", "--yes")

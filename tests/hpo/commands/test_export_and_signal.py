@@ -113,9 +113,10 @@ def test_what_a_signal_cannot_do_is_one_sentence(run, study, words, message):
     assert message in err
 
 
-def test_a_folder_is_no_file_to_export_to(run, study):
+@pytest.mark.parametrize("command", ["export", "report"])
+def test_a_folder_is_no_file_to_write_to(run, study, command):
     Path("folder").mkdir()
-    code, _, err = run("export", "s", "--out", "folder")
+    code, _, err = run(command, "s", "--out", "folder")
     assert code == 2
     assert "--out: folder cannot be written to" in err
     assert list(Path().glob("*.partial")) == []

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import optuna
 import pytest
 
 
@@ -69,3 +70,13 @@ def test_report_is_written_into_the_studys_folder(run, study):
     assert code == 0
     assert Path(out.strip()) == Path("runs/s/report.html").absolute()
     assert "<html" in Path("runs/s/report.html").read_text()[:200].lower()
+
+
+@pytest.mark.parametrize("command", [("replay",), ("replicate", "--seeds", "2")])
+def test_an_output_folder_that_cannot_be_made_is_refused_before_anything_is_trained(run, study, command):
+    Path("taken").touch()
+    code, out, err = run(*command, "--study", "s", "--out", "taken/here")
+    assert code == 2
+    assert err.startswith("foxtune: error: --out: taken/here cannot be written to (Not a directory)")
+    assert "1/2" not in out  # an epoch
+    assert optuna.load_study(storage=study._storage, study_name="s").user_attrs == study.user_attrs
