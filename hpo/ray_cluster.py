@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from hpo.cluster_address import SCRATCH
 from hpo.config import SearchConfig
 from hpo.full_disk import full_disk
-from hpo.ray_start import join_error, start_error
+from hpo.ray_start import join_error, require_free_port, start_error
 from hpo.resources import Gpu
 from trainer.errors import ConfigError
 from trainer.wording import plural
@@ -92,6 +92,7 @@ def connected(
     try:
         if own:
             if address is None:
+                require_free_port()
                 remove_stale_scratch(_short_folder())
                 scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-", dir=_short_folder()))
                 _start(search, gpus, concurrent, market_bytes, scratch)

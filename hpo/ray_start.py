@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import socket
 
 from hpo.cluster_address import KEY, UNSET
 from trainer.errors import ConfigError, FoxtuneError
 
+PORT_VARIABLE = "RAY_GCS_SERVER_PORT"
+MOST_PORT = 65_535
 PORT = re.compile(r"specified port is (\d+)")
 SHARED_MEMORY = re.compile(r"object store size \(([\d.]+) GB\) exceeds /dev/shm size \(([\d.]+) GB\)")
 VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")  # of the cluster, then of this process
@@ -18,10 +23,36 @@ class RayStartError(FoxtuneError):
     """Ray does not start on this machine; the message names the cause and the fix."""
 
 
+def require_free_port() -> None:
+    """Refuses a port that RAY_GCS_SERVER_PORT names and that is taken, which Ray notices after 40 s only.
+
+    Every other port of a cluster of its own Ray looks for until it finds a free one.
+
+    Raises:
+        RayStartError: Naming the port, or the variable if it names none.
+    """
+    named = os.environ.get(PORT_VARIABLE, "")
+    if not named:
+        return
+    if not named.isdecimal() or int(named) > MOST_PORT:
+        raise _start_error(
+            f"{PORT_VARIABLE}={named!r} is no port", f"unset it, or name one up to {MOST_PORT}"
+        )
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # connections that have ended take no port
+        try:
+            probe.bind(("", int(named)))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise _start_error(*_taken(named)) from None
+            raise start_error(error) from error
+
+
 def start_error(error: Exception) -> RayStartError:
     """The user's error for an exception of ``ray.init`` where it was to start a cluster."""
-    cause, fix = _cause(error)
-    return RayStartError(f"Ray cannot start on this machine: {cause}; {fix}")
+    return _start_error(*_cause(error))
 
 
 def join_error(error: Exception, address: str) -> ConfigError:
@@ -43,13 +74,21 @@ def join_error(error: Exception, address: str) -> ConfigError:
     return ConfigError(KEY, reason)
 
 
+def _start_error(cause: str, fix: str) -> RayStartError:
+    return RayStartError(f"Ray cannot start on this machine: {cause}; {fix}")
+
+
+def _taken(port: str) -> tuple[str, str]:
+    return (
+        f"port {port} is taken",
+        f"end the program that listens there, or unset {PORT_VARIABLE}, which names a port",
+    )
+
+
 def _cause(error: Exception) -> tuple[str, str]:
     text = str(error)
     if port := PORT.search(text):
-        return (
-            f"port {port[1]} is taken",
-            "end the program that listens there, or unset RAY_GCS_SERVER_PORT, which names a port",
-        )
+        return _taken(port[1])
     if sizes := SHARED_MEMORY.search(text):
         return (
             f"the data needs {sizes[1]} GB of shared memory, but /dev/shm has {sizes[2]} GB free",

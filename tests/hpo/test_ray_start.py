@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 import ray
 
 from hpo.ray_cluster import connected
-from hpo.ray_start import RayStartError, join_error, start_error
+from hpo.ray_start import RayStartError, join_error, require_free_port, start_error
 from trainer.errors import ConfigError
 
 PORT = """Failed to start GCS.  Last 1 lines of error files:
@@ -120,6 +121,51 @@ def test_the_error_of_ray_is_chained_and_nothing_is_left_of_the_start(
         pass
     assert refusal.value.__cause__ is reason
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_a_taken_port_is_refused_before_ray_would_wait_for_it(make_search, monkeypatch, tmp_path, host):
+    def start(**options):
+        raise AssertionError("Ray was started")
+
+    monkeypatch.setattr("hpo.ray_cluster._short_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)  # of the cluster that other tests share
+    monkeypatch.setattr(ray, "init", start)
+    with socket.create_server((host, 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("RAY_GCS_SERVER_PORT", str(port))
+        with pytest.raises(RayStartError) as refusal, connected(make_search(), (), 1, 0):
+            pass
+    assert str(refusal.value) == (
+        f"Ray cannot start on this machine: port {port} is taken; end the program that listens there, or "
+        "unset RAY_GCS_SERVER_PORT, which names a port"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("named", ["gcs", "-1", "65536", "6379.0"])
+def test_what_is_no_port_is_refused_naming_the_variable(monkeypatch, named):
+    monkeypatch.setenv("RAY_GCS_SERVER_PORT", named)
+    with pytest.raises(RayStartError, match=f"RAY_GCS_SERVER_PORT={named!r} is no port; unset it, or"):
+        require_free_port()
+
+
+@pytest.mark.parametrize("named", [None, "", "0"])
+def test_without_a_named_port_ray_finds_a_free_one_itself(monkeypatch, named):
+    monkeypatch.delenv("RAY_GCS_SERVER_PORT", raising=False)
+    if named is not None:
+        monkeypatch.setenv("RAY_GCS_SERVER_PORT", named)
+    require_free_port()
+
+
+def test_a_named_port_that_is_free_stays_free(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    monkeypatch.setenv("RAY_GCS_SERVER_PORT", str(port))
+    require_free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        pass
 
 
 SCRIPT = """
