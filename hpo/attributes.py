@@ -193,7 +193,8 @@ def write_end(trial: optuna.Trial, score: WalkForwardScore | None) -> None:
     trial.set_user_attr(STANDARD_ERROR, score.standard_error)
     trial.set_user_attr(DEGENERATE, list(score.degenerate))
     violation = 1.0 if score.degenerate else -1.0
-    trial.set_constraint(DEGENERATE, violation)
+    if DEGENERATE not in trial.constraints:  # a driver that was killed at the trial's end has set it
+        trial.set_constraint(DEGENERATE, violation)
     trial.set_user_attr(VIOLATION, violation)
 
 
