@@ -79,14 +79,25 @@ class StudyDefinition:
 
     @classmethod
     def from_json(cls, text: str) -> StudyDefinition:
-        """Reads what :meth:`to_json` wrote."""
-        plain = json.loads(text)
-        return cls(
-            direction=plain["direction"],
-            data_hash=plain["data_hash"],
-            fixed=tuple(sorted(plain["fixed"].items())),
-            space=space_from_plain(plain["space"]),
-        )
+        """Reads what :meth:`to_json` wrote.
+
+        Raises:
+            ConfigError: If it has another form.
+        """
+        try:
+            plain = json.loads(text)
+            return cls(
+                direction=plain["direction"],
+                data_hash=plain["data_hash"],
+                fixed=tuple(sorted(plain["fixed"].items())),
+                space=space_from_plain(plain["space"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                "study",
+                f"its stored definition has another form ({type(error).__name__}: {error}); use the version "
+                "of foxtune that made the study, or --study NEW",
+            ) from None
 
 
 def differences(old: StudyDefinition, new: StudyDefinition) -> tuple[Difference, ...]:

@@ -75,7 +75,7 @@ class RunDirectory:
     @property
     def default_url(self) -> str:
         """The storage of a search that names none: SQLite in this folder."""
-        return f"sqlite:///{self.path / 'study.db'}"
+        return f"sqlite:///{self._database}"
 
     def storage_url(self, search: SearchConfig) -> str:
         """The storage that a search names, else the default one."""
@@ -99,13 +99,23 @@ class RunDirectory:
             text = self.search_file.read_text(encoding="utf-8")
             return self._moved_here(validated(SearchConfig, json.loads(text)))
         except FileNotFoundError:
-            raise ConfigError(
-                "study", f"no search was started in {self.path} (search.json is missing); see `foxtune tune`"
-            ) from None
-        except json.JSONDecodeError as error:
+            raise ConfigError("study", self._no_search()) from None
+        except ValueError as error:  # no JSON, or no text
             raise ConfigError("study", f"{self.search_file} is not JSON ({error}); restore it") from None
         except ConfigError as error:
             raise ConfigError("study", f"{self.search_file} is refused ({error}); restore it") from None
+
+    @property
+    def _database(self) -> Path:
+        return self.path / "study.db"
+
+    def _no_search(self) -> str:
+        if not self._database.exists():
+            return f"no search was started in {self.path} (search.json is missing); see `foxtune tune`"
+        return (
+            f"{self.search_file} is missing, which says how the study is run; restore it, or copy the trials "
+            f"to a new study with `foxtune tune --study NEW --fork {self.path.name}`"
+        )
 
     def holds(self, study: str, url: str) -> bool:
         """Whether this is the folder of the study of that name in the storage ``url``.

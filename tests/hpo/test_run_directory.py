@@ -48,3 +48,21 @@ def test_a_stored_search_with_an_unknown_key_is_refused_with_its_file(tmp_path):
     directory.search_file.write_text(json.dumps({"bogus": 1}))
     with pytest.raises(ConfigError, match=r"search\.json is refused \(bogus: unknown key"):
         directory.read_search()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00"])
+def test_a_stored_search_that_was_damaged_is_refused_with_its_file(tmp_path, content):
+    directory = RunDirectory(tmp_path)
+    directory.search_file.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"search\.json is not JSON \(.*\); restore it"):
+        directory.read_search()
+
+
+def test_a_study_whose_search_is_lost_is_not_sent_to_tune_which_would_refuse_it(tmp_path):
+    directory = RunDirectory(tmp_path / "s")
+    with pytest.raises(ConfigError, match=r"no search was started in .*; see `foxtune tune`"):
+        directory.read_search()
+    directory.path.mkdir()
+    (directory.path / "study.db").touch()
+    with pytest.raises(ConfigError, match=r"search\.json is missing.* restore it, .*--study NEW --fork s"):
+        directory.read_search()

@@ -115,6 +115,18 @@ def test_a_study_of_another_program_is_not_touched(make_search, space):
         create(storage, "s", StudyDefinition.of(search, space, "d"), directory)
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"direction": "maximize"}', '{"fixed": 1}'])
+def test_a_definition_of_another_form_is_refused_in_one_sentence(text):
+    with pytest.raises(ConfigError, match=r"study: its stored definition has another form .*--study NEW"):
+        StudyDefinition.from_json(text)
+
+
+def test_a_definition_with_a_kind_of_parameter_that_is_not_known_is_refused(make_search, space):
+    text = StudyDefinition.of(make_search(), space, "d").to_json().replace('"kind": "', '"kind": "new ')
+    with pytest.raises(ConfigError, match=r"another form .KeyError: 'new "):
+        StudyDefinition.from_json(text)
+
+
 def test_a_study_whose_driver_died_before_it_kept_the_configuration_asks_for_another_name(make_search, space):
     _, storage, _ = make(make_search(), space)
     with pytest.raises(ConfigError, match=r"driver of study 's' died while making it; use --study NEW"):
