@@ -68,6 +68,10 @@ class EvaluationRows:
         """Returns :meth:`select` of every seed, in the order of their values."""
         return [self.select(int(seed)) for seed in np.unique(self.seed)]
 
+    def longest_seed(self) -> EvaluationRows:
+        """Returns the rows of the first seed that has most of them: a bankruptcy ends those of a fold."""
+        return max(self.of_each_seed(), key=lambda own: own.ret.size)
+
     def bar_keys(self) -> BarKeys:
         """Returns the bar of every row; those of one seed's :meth:`select` are sorted."""
         keys = np.empty(self.fold.size, dtype=[("fold", np.int64), ("time", np.int64)])

@@ -77,13 +77,11 @@ def equity_picture(title: str, rows: EvaluationRows) -> str:
 
 
 def _lines(rows: EvaluationRows) -> tuple[list[_Line], EvaluationRows]:
-    """Seeds first, then the market; and the bars of the seed that has most of them."""
-    seeds = np.unique(rows.seed)[:MOST_SEEDS].tolist()
-    own = [rows.select(seed) for seed in seeds]
-    base = max(own, key=lambda each: each.ret.size)
+    """Seeds first, then the market; and the bars of the latter."""
+    seeds, base = np.unique(rows.seed)[:MOST_SEEDS].tolist(), rows.longest_seed()
     lines = [
-        _Line("trial" if len(seeds) == 1 else f"seed {seed}", POLICY[index], _growth(each.ret))
-        for index, (seed, each) in enumerate(zip(seeds, own, strict=True))
+        _Line("trial" if len(seeds) == 1 else f"seed {seed}", POLICY[index], _growth(rows.select(seed).ret))
+        for index, seed in enumerate(seeds)
     ]
     return [*lines, _Line("buy and hold", MARKET, _growth(base.benchmark))], base
 

@@ -134,7 +134,7 @@ def _folds(score: WalkForwardScore) -> str:
 
 def _comparison(rows: EvaluationRows) -> str:
     seeds = rows.of_each_seed()
-    market = seeds[0].benchmark
+    market = rows.longest_seed().benchmark
     returns, depths = [total_return(own.ret) for own in seeds], [max_drawdown(own.ret) for own in seeds]
     lines = [
         ("trial, mean over seeds", f"{np.mean(returns):.1%}", f"{np.mean(depths):.1%}"),

@@ -42,9 +42,9 @@ def drawdown_chart(rows: EvaluationRows) -> Chart:
 
 
 def _draw(chart: go.Figure, rows: EvaluationRows, curve: Curve) -> EvaluationRows:
-    """Adds the curve of buy and hold and of the first seeds; returns the first seed's rows."""
+    """Adds the curve of buy and hold and of the first seeds; returns the bars of the former."""
     seeds = np.unique(rows.seed)[:MOST_SEEDS].tolist()
-    market = rows.select(seeds[0])
+    market = rows.longest_seed()
     _add(chart, "buy and hold", MARKET, *curve(market, market.benchmark))
     for colour, seed in zip(POLICY, seeds, strict=False):
         own = rows.select(seed)

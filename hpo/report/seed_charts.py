@@ -25,7 +25,7 @@ def seed_chart(rows: EvaluationRows) -> Chart | None:
     seeds = rows.of_each_seed()
     if len(seeds) < 2:
         return None
-    base = max(seeds, key=lambda own: own.ret.size)
+    base = rows.longest_seed()
     curves = np.stack([_growth(own, base) for own in seeds])  # [seeds, T]
     market = (equity(base.benchmark)[1:] - 1.0) * 100.0
     chart = figure("growth, folds joined (%)")

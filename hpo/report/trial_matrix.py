@@ -35,7 +35,7 @@ def trial_matrix(study: StudyRecord, winner: EvaluationRows) -> TrialMatrix | No
     """
     if winner.ret.size == 0:
         return None
-    base = winner.select(int(winner.seed.min()))
+    base = winner.longest_seed()
     keys = base.bar_keys()
     order = np.argsort(keys)
     columns, numbers = [], []

@@ -74,7 +74,7 @@ def _of_the_bars(rows: EvaluationRows, periods_per_year: float) -> Winner:
     intervals = seed_intervals(returns, periods_per_year)
     return Winner(
         policy=_mean_earnings([Earnings.of(each, periods_per_year) for each in returns]),
-        benchmark=Earnings.of(max(seeds, key=lambda own: own.ret.size).benchmark, periods_per_year),
+        benchmark=Earnings.of(rows.longest_seed().benchmark, periods_per_year),
         shape=_mean_shape([shape for shape in map(moments, returns) if shape is not None]),
         serial_ratio=_mean_if_all([serial_sharpe(each, periods_per_year) for each in returns]),
         interval=None if intervals is None else intervals.mean,

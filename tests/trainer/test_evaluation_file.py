@@ -95,6 +95,7 @@ def test_a_selection_is_in_time_order_over_the_folds():
     np.testing.assert_array_equal(rows().select(0, fold=0).position, [-1.0, 0.5])
     assert rows().select(7).ret.size == 0
     assert [own.ret.tolist() for own in rows().of_each_seed()] == [[0.01, 0.02, 0.03], [-0.01]]
+    assert rows().longest_seed().ret.tolist() == [0.01, 0.02, 0.03]
 
 
 def test_the_key_of_a_bar_is_its_fold_then_its_time():

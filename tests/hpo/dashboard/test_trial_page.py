@@ -1,3 +1,4 @@
+from dataclasses import fields
 from xml.etree import ElementTree
 
 import numpy as np
@@ -107,6 +108,17 @@ def test_a_complete_trial_gets_a_picture_unless_artifacts_are_off(tmp_path):
         found.append([each.filename for each in get_all_artifact_meta(trial)])
         assert "| buy and hold | 4.1% | 0.0% |" in get_note(trial)
     assert found == [["equity.svg"], []]
+
+
+def test_buy_and_hold_is_told_over_all_bars_though_the_first_seed_went_bankrupt(tmp_path, trial):
+    directory = RunDirectory(tmp_path)
+    directory.clear_trial(0)
+    whole = bars(np.array([[-1.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.0]]))
+    kept = [0, 4, 5, 6, 7]  # bars after a bankruptcy have no rows
+    rows = EvaluationRows(*(getattr(whole, field.name)[kept] for field in fields(whole)))
+    write_evaluation(directory.trial(0) / "evaluation.parquet", rows)
+    TrialPages(directory, artifacts=False).write(trial, TrialState.COMPLETE, -10.0, None)
+    assert "| buy and hold | 4.1% | 0.0% |" in get_note(trial)
 
 
 def test_a_store_that_cannot_be_written_costs_the_artifacts_and_not_the_trial(tmp_path, trial, caplog):
