@@ -37,7 +37,7 @@ class StateLayout:
             raise ConfigError(
                 "hindsight.achieved_offset",
                 "`achieved_offset + goal_dim <= prefix_dim` must hold, but got "
-                f"({self.achieved_offset=}, {self.goal_dim=}, {self.prefix_dim=})",
+                f"{self.achieved_offset} + {self.goal_dim} > {self.prefix_dim}; lower it, or leave it out",
             )
 
     @property

@@ -53,14 +53,14 @@ def pause_warnings(timestamp: NDArray[np.int64]) -> tuple[str, ...]:
         timestamp: [N] int64 ns, strictly increasing, N >= 2.
     """
     steps = np.diff(timestamp)
-    row, span = int(steps.argmax()), int(timestamp[-1] - timestamp[0])
-    median = float(np.median(steps))
-    if steps[row] <= max(LARGEST_PAUSE * span, GAP_STEPS * median):
+    row, span = int(steps.argmax()), float(timestamp[-1] - timestamp[0])
+    pause, median = float(steps[row]), float(np.median(steps))
+    if pause <= max(LARGEST_PAUSE * span, GAP_STEPS * median):
         return ()
     counted = periods_per_year(timestamp)
-    without = len(steps) / ((span - int(steps[row]) + median) / DAY_NS / DAYS_PER_YEAR)
+    without = len(steps) / ((span - pause + median) / DAY_NS / DAYS_PER_YEAR)
     return (
         f"nothing stands between {written(timestamp[row])}Z and {written(timestamp[row + 1])}Z, "
-        f"{100 * steps[row] / span:.0f} % of the time: {KEY} counts that pause as trading ({counted:.2f}, "
+        f"{100 * pause / span:.0f} % of the time: {KEY} counts that pause as trading ({counted:.2f}, "
         f"without it {without:.2f}); set it, or leave out the bars on one side",
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.data.calendar import periods_per_year
+from trainer.data.calendar import pause_warnings, periods_per_year
 from trainer.errors import ConfigError
 
 MINUTE = 60 * 10**9
@@ -54,3 +54,11 @@ def test_a_step_of_exactly_three_medians_is_no_gap():
 def test_one_bar_has_no_year():
     with pytest.raises(ConfigError, match=r"metrics\.periods_per_year: counting needs 2 bars"):
         periods_per_year(np.array([0]))
+
+
+def test_a_pause_of_years_is_told_in_percent_without_an_overflow():
+    # 100 steps over 3751 days, 3652 of them one pause; a hundred times its nanoseconds are beyond int64.
+    days = np.array([*range(100), 99 + 3652], dtype=np.int64)
+    (found,) = pause_warnings(days * 1440 * MINUTE)
+    assert "97 % of the time" in found
+    assert "(9.74, without it 365.24)" in found
