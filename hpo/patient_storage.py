@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import RDBStorage
@@ -30,7 +30,6 @@ CALLS = (
     "get_all_trials", "_get_trials", "set_trial_intermediate_value",
 )  # fmt: skip
 
-Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger("foxtune")
