@@ -16,6 +16,7 @@ from hpo.attributes import DataRecord, best_trial, read_score
 from hpo.cluster_watch import posts_of_this_cluster, watching
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
+from hpo.durations import exact_duration
 from hpo.full_disk import full_disk
 from hpo.job import Job
 from hpo.ledger import StudyLedger
@@ -86,6 +87,8 @@ def drive(job: Job) -> SearchOutcome:
     describe_study(job.study, search, job.space, job.market)
     shared = shared_study(job.study, job.storage)
     display = job.display or default_display(job.place.gpus)
+    if search.time_budget is not None:
+        job.say(f"time budget {exact_duration(search.time_budget)}")
     with (
         SearchProgress(search.study, _standing(job), display) as progress,
         nullcontext() if shared is None else shared.signed_in(),

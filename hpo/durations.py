@@ -36,6 +36,12 @@ def format_duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def exact_duration(seconds: float) -> str:
+    """Writes a setting: its seconds, and whole minutes from two on: ``30 s``, ``1800 s (30 min)``."""
+    whole = seconds >= 120 and seconds % 60 == 0
+    return f"{seconds:.10g} s" + (f" ({format_duration(seconds)})" if whole else "")
+
+
 def _read(value: Any) -> Any:
     if not isinstance(value, str):
         return value

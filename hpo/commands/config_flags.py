@@ -65,7 +65,12 @@ SEARCH_FLAGS = (
     Flag("--runs", ("runs",), "DIR", "folder of the studies (default: runs)"),
     Flag("--storage", ("storage",), "URL", "Optuna storage: a database URL or journal:FILE"),
     Flag("--address", ("ray.address",), "auto|HOST:PORT", "join a running Ray cluster; auto: this machine's"),
-    Flag("--time-budget", ("time_budget",), "30m", "stop asking for trials after this time"),
+    Flag(
+        "--time-budget",
+        ("time_budget",),
+        "TIME",
+        "stop asking for trials after this time: 90s, 30m, 2h or 1h30m; a plain number is seconds",
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hpo.config import SearchConfig
-from hpo.durations import format_duration, parse_duration
+from hpo.durations import exact_duration, format_duration, parse_duration
 from hpo.effective_config import Assignment, resolve
 from trainer.config import validated
 from trainer.errors import ConfigError
@@ -38,3 +38,17 @@ def test_a_configuration_file_may_hold_the_text_or_plain_seconds(tmp_path):
 )
 def test_durations_are_written_for_people(seconds, text):
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (30.0, "30 s"),
+        (0.5, "0.5 s"),
+        (90.0, "90 s"),
+        (1800.0, "1800 s (30 min)"),
+        (5400.0, "5400 s (1 h 30 min)"),
+    ],
+)
+def test_a_setting_is_said_in_exact_seconds(seconds, text):
+    assert exact_duration(seconds) == text

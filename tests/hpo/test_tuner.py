@@ -35,10 +35,9 @@ def epochs_run(outcome, number):
 
 @pytest.fixture
 def search_with(cluster, fakes, make_search, space):
-    def run(training, **keys):
-        return tune(
-            make_search(**keys), space, market=fakes.FakeMarket(), training=f"fake_training:{training}"
-        )
+    def run(training, say=lambda line: None, **keys):
+        market = fakes.FakeMarket()
+        return tune(make_search(**keys), space, market=market, training=f"fake_training:{training}", say=say)
 
     return run
 
@@ -139,7 +138,9 @@ def test_a_trial_without_memory_fails_as_oom_and_the_next_one_has_a_fresh_proces
 
 def test_a_time_budget_leaves_waiting_trials_that_resume_continues(search_with, fakes, make_search):
     keys = {"epochs": 12, "trials": 2, "concurrent": 2, "stopping": {"pruner": "none"}}
-    outcome = search_with("SlowTraining", time_budget=3.0, **keys)
+    said: list[str] = []
+    outcome = search_with("SlowTraining", said.append, time_budget=3.0, **keys)
+    assert "time budget 3 s" in said
     assert (outcome.ended, outcome.exit_code) == (Ended.TIME_BUDGET, 0)
     assert "foxtune resume s" in outcome.message
     before = trials_of(outcome)

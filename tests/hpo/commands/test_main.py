@@ -53,6 +53,15 @@ def test_every_command_explains_itself(name, capsys):
     assert f"foxtune {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["tune", "resume"])
+def test_the_unit_of_the_time_budget_is_explained(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--time-budget TIME stop asking for trials after this time: 90s, 30m, 2h or 1h30m" in told
+    assert "a plain number is seconds" in told
+
+
 def test_a_user_error_is_one_line_on_stderr_and_exit_code_two(capsys):
     assert main(["config", "--set", "gama=1"]) == 2
     printed = capsys.readouterr()
