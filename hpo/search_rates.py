@@ -52,9 +52,9 @@ class SearchRates:
         """Trials that end in an hour; None before one has."""
         return self.trials * HOUR / self.seconds if self.seconds > 0 else None
 
-    def median_gap(self, *, warm: bool | None = None) -> float | None:
-        """Median gap in seconds, of all trials or of those with a warm or a cold start; None without any."""
-        seconds = [gap.seconds for gap in self.gaps if warm is None or gap.warm == warm]
+    def median_gap(self, *, warm: bool) -> float | None:
+        """Median gap in seconds before trials with a warm or with a cold start; None without any."""
+        seconds = [gap.seconds for gap in self.gaps if gap.warm == warm]
         return statistics.median(seconds) if seconds else None
 
     @property

@@ -19,9 +19,7 @@ REPORT = "report.html"
 LONGEST_TABLE = 24  # trials; of more, the best ones are shown
 
 
-def close_search(
-    outcome: SearchOutcome, summary: Callable[[SearchOutcome, str], None] = lambda outcome, report: None
-) -> int:
+def close_search(outcome: SearchOutcome, summary: Callable[[SearchOutcome, str], None]) -> int:
     """Prints the end of a search, writes its report, and returns the exit code.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 MOST_BYTES = 48 * 1024
-LONGEST_LINE = 400
 
 
 def log_tail(path: Path, most_bytes: int = MOST_BYTES) -> str:
@@ -27,6 +26,6 @@ def log_tail(path: Path, most_bytes: int = MOST_BYTES) -> str:
     return f"({size - len(whole.encode()):,} bytes before this are in {path})\n{whole}"
 
 
-def last_lines(text: str, count: int, longest: int = LONGEST_LINE) -> list[str]:
+def last_lines(text: str, count: int, longest: int) -> list[str]:
     """The last ``count`` lines of ``text``, each cut after ``longest`` characters."""
     return [line if len(line) <= longest else f"{line[:longest]} ..." for line in text.splitlines()[-count:]]

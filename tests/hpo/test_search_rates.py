@@ -38,7 +38,6 @@ def test_a_gap_lies_between_two_trials_of_one_gpu():
         Gap("node H200 GPU-b", 3, 0.75, True),
         Gap("node H200 GPU-a", 4, 8.0, False),
     )
-    assert rates.median_gap() == 0.75
     assert rates.median_gap(warm=True) == 0.5
     assert rates.median_gap(warm=False) == 8.0
 
@@ -85,5 +84,5 @@ def test_copied_running_and_unmeasured_trials_count_in_nothing():
 
 def test_a_study_without_trials_has_no_rates():
     rates = search_rates([])
-    assert (rates.trials_per_hour, rates.median_gap(), rates.timed) == (None, None, 0)
+    assert (rates.trials_per_hour, rates.gaps, rates.timed) == (None, (), 0)
     assert rates.line == "0 trials"
