@@ -126,6 +126,6 @@ def _ragged_message(path: Path, where: str, row: Any, delimiter: str) -> str:
     if delimiter == "," and re.search(r"\d,\d", row.text) and row.actual_columns > row.expected_columns:
         hint += ", or quote numbers that contain a comma"
     return (
-        f"{path}, {where}: {row.actual_columns} cells where the header has {row.expected_columns}, "
+        f"{path}, {where}: {plural(row.actual_columns, 'cell')} where the header has {row.expected_columns}, "
         f"in {row.text[:80]!r}; {hint}"
     )

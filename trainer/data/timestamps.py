@@ -95,6 +95,11 @@ def _from_instants(table: RawTable, column: Any) -> Stamps:
 def _from_fractions(table: RawTable, column: Any, config: DataConfig) -> Stamps:
     import pyarrow as pa
 
+    if pa.types.is_floating(column.type) and column.type.bit_width < 64:
+        raise DataError(
+            f"{table.source}: column {table.names[table.roles.timestamp]} holds {column.type}, which rounds "
+            "times by up to minutes; store it as int64 or timestamp"
+        )
     try:
         whole = column.cast(pa.int64())
     except pa.ArrowInvalid:  # fractions, or beyond 2^53, where neighbours of a float64 are no integers

@@ -252,7 +252,7 @@ def test_a_missing_volume_is_zero_and_said_so(read):
         (
             HEADER + GOOD.format(1) + "Data from a vendor\n",
             "a.csv",
-            "line 3.*remove the line if it is no bar",
+            "line 3: 1 cell where.*remove the line if it is no bar",
         ),
         (HEADER + GOOD.format(1) + '2024-01-02,"1,1,1,1,1\n', "a.csv", "line 3: a quote is opened"),
         ("2024-01-01,1,1,1,1,1\n", "a.csv", "line 1: column close not found.*add a header"),

@@ -164,3 +164,12 @@ def test_columns_of_several_levels_are_told_how_to_avoid(frame, reread):
     frame.columns = pd.MultiIndex.from_product([frame.columns, ["SPY"]])
     with pytest.raises(DataError, match=r"column close not found.*levels: .*multi_level_index=False"):
         reread(frame)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_times_in_a_float_too_narrow_for_them_are_refused(frame, reread, kind):
+    # In 32 bits neighbouring numbers near 1.7e9 are 128 s apart.
+    stamps = (1_704_067_200 + 3600 * np.arange(5) if kind == "float32" else np.arange(5)).astype(kind)
+    with pytest.raises(DataError, match=r"holds (half)?float, which rounds times") as caught:
+        reread(frame.reset_index(drop=True).assign(timestamp=stamps))
+    assert str(caught.value).endswith("store it as int64 or timestamp")
