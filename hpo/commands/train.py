@@ -124,6 +124,7 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
     from hpo.effective_config import assignments_of, read_assignments, resolve
 
     flags = assignments(arguments, FLAGS)
+    _refuse_search_keys(flags)
     below: list[Assignment] = []
     if arguments.number is not None and arguments.from_study is None:
         raise ConfigError("--number", f"needs --from-study, but got only --number {arguments.number}")
@@ -138,6 +139,20 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
         stored = read_trial(open_existing(url, arguments.from_study, arguments.runs), arguments.number)
         below = assignments_of(stored.config, f"study {stored.study}, trial {stored.trial.number}")
     return resolve(flags, arguments.config, arguments.profile, below)
+
+
+def _refuse_search_keys(flags: list[Assignment]) -> None:
+    """Refuses keys that would change nothing, such as seed, where training.seed is meant."""
+    from hpo.effective_config import TRAINER, canonical, known_keys
+
+    for each in flags:
+        key = canonical(each.key, each.origin)
+        if each.origin == "--set" and known_keys()[key][0] not in (TRAINER, "resources"):
+            inner = f"training.{key}"
+            fix = f"set {inner}" if inner in known_keys() else "leave it out"
+            raise ConfigError(
+                key, f"decides a search, which train is not, but got --set {each.key}={each.value}; {fix}"
+            )
 
 
 COMMAND = Command("train", "train one configuration in this process, without Ray", _add_arguments, _run)

@@ -59,6 +59,19 @@ def test_what_is_odd_about_a_file_is_called_a_warning(run, small, tmp_path):
     assert line.startswith("warning: 19 bars repeat")
 
 
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [("seed", "set training.seed"), ("time_budget", "leave it out"), ("stopping.pruner", "leave it out")],
+)
+def test_a_key_that_only_a_search_heeds_is_refused_on_the_command_line(run, small, key, fix):
+    value = {"seed": "5", "time_budget": "30s", "stopping.pruner": "none"}[key]
+    code, out, err = run("train", *small, "--set", f"{key}={value}", "--dry-run")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"foxtune: error: {key}: decides a search, which train is not, but got --set {key}={value}; {fix}\n"
+    )
+
+
 def test_an_interrupted_training_continues_bit_for_bit(run, small, monkeypatch):
     _, whole, _ = run("train", *small, "--epochs", "3", "--out", "whole")
 
