@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hpo.definition import RUNTIME_KEYS
 from hpo.effective_config import read_toml
 from trainer.config import Choice, Float, Int, Parameter, SearchSpace, TrainerConfig, When, locate, validated
 from trainer.errors import ConfigError, FoxtuneError
@@ -86,10 +87,10 @@ def check_bounds(space: SearchSpace) -> None:
     """
     for parameter in space.parameters:
         section, key = locate(parameter.name)
-        if section in YARDSTICK_SECTIONS or key in YARDSTICK_KEYS:
+        if (effect := _unsearchable(section, key)) is not None:
             raise ConfigError(
                 f"{section}.{key}",
-                "decides what is measured, so that trials would not compare; set it for the whole search "
+                f"decides {effect}; set it for the whole search "
                 f"and take it out of search space {space.name!r}",
             )
         values: tuple[Any, ...]
@@ -106,6 +107,15 @@ def check_bounds(space: SearchSpace) -> None:
             except ConfigError as error:
                 reason = str(error).removeprefix(f"{error.key}: ")
                 raise ConfigError(f"{section}.{key}", f"{reason} in search space {space.name!r}") from None
+
+
+def _unsearchable(section: str, key: str) -> str | None:
+    """What a key decides that no search may vary; ``None`` for a key that may be searched."""
+    if section in YARDSTICK_SECTIONS or key in YARDSTICK_KEYS:
+        return "what is measured, so that trials would not compare"
+    if f"{section}.{key}" in RUNTIME_KEYS:
+        return "where and how fast a training runs, not what it learns"
+    return None
 
 
 def _from_python(path: Path) -> SearchSpace:

@@ -169,6 +169,16 @@ def test_what_is_measured_and_its_costs_cannot_be_searched(parameter):
         check_bounds(SearchSpace("mine", (parameter,)))
 
 
+@pytest.mark.parametrize(
+    "parameter",
+    [Choice("device", ("cpu", "cuda")), Choice("training.backend", ("reference",)), Int("threads", 1, 4)],
+)
+def test_where_a_training_runs_cannot_be_searched(parameter):
+    with pytest.raises(ConfigError, match="decides where and how fast a training runs") as refusal:
+        check_bounds(SearchSpace("mine", (parameter,)))
+    assert refusal.value.key.startswith("training.")
+
+
 def test_a_step_of_a_whole_number_is_whole():
     with pytest.raises(ConfigError, match=r"batch_size: step must be a whole number, but got 1\.5"):
         parsed("[batch_size]\nlow = 32\nhigh = 64\nstep = 1.5")
