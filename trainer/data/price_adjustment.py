@@ -17,6 +17,7 @@ WHOLE_TOLERANCE = 0.12  # log distance from 1/n or n beyond two: room for the da
 HALVES = ((3, 2), (5, 2), (4, 3))  # splits that are not n:1
 HALF_TOLERANCE = 0.03  # these are near ordinary crashes, so open and close must both fit well
 CERTAIN = float(np.log(5))  # beyond a fifth or a fivefold, no ratio is asked for
+ANOTHER_UNIT = float(np.log(50))  # no market moves so far in a bar, whatever the other bars do
 OUTLIER = 8.0  # times the robust deviation of the other returns
 NORMAL_TO_MEDIAN = 1.4826  # 1 / Phi^-1(3/4)
 ENOUGH = 20  # returns from which a deviation is taken
@@ -106,6 +107,8 @@ def _likeness(change: float, gap: float) -> str:
 
 
 def _stands_out(change: NDArray[np.float64], row: int) -> bool:
+    if abs(change[row]) > ANOTHER_UNIT:
+        return True
     others = np.delete(change, row)
     if len(others) < ENOUGH:
         return True

@@ -135,6 +135,15 @@ def test_a_move_that_the_history_knows_is_no_split(read, flat):
     assert len(read(flat(stamps, closes))) == 60
 
 
+def test_two_units_of_price_are_refused_even_where_they_alternate_all_along(read, flat):
+    days = [f"2024-01-{day:02d}" for day in range(1, 31)]
+    closes = [
+        1.0 if row % 2 else 100.0 for row in range(30)
+    ]  # pence and pounds: every change is a hundredfold
+    with pytest.raises(ConfigError, match=r"data\.allow_jumps: .*close to 1/100"):
+        read(flat(days, closes))
+
+
 def test_a_price_may_double_over_a_long_pause(read, flat):
     stamps = [str(np.datetime64("2020-01-01") + day) for day in range(30)] + ["2023-01-01"]
     assert len(read(flat(stamps, [100.0] * 30 + [200.0]))) == 31
