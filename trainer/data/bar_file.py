@@ -23,6 +23,7 @@ from trainer.data.parquet_file import MAGIC, read_parquet
 from trainer.data.price_adjustment import refuse_splits, use_adjusted
 from trainer.data.raw_table import RawTable
 from trainer.data.stale_prices import stale_warnings
+from trainer.data.time_columns import refuse_other_times
 from trainer.data.timestamps import Stamps, read_timestamps
 from trainer.errors import ConfigError
 
@@ -45,6 +46,7 @@ def load_file(config: DataConfig) -> Bars:
     """
     table = _read_table(existing_file(config.path), config)
     stamps = read_timestamps(table, config)
+    refuse_other_times(table, stamps)
     turned = runs_backwards(stamps.instant)
     order = slice(None, None, -1) if turned else slice(None)
     ordered = Stamps(stamps.instant[order], stamps.aware, stamps.unit)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trainer.errors import DataError
 
 # Earlier names win: an epoch number beats a written date, and a bar is labelled by its opening time.
-TIMESTAMP_NAMES = (
+TIME_NAMES = (
     "timestamp",
     "unix timestamp",
     "unix time",
@@ -27,11 +27,8 @@ TIMESTAMP_NAMES = (
     "time",
     "ts",
     "t",
-    "index",
-    "index level 0",
-    "unnamed: 0",
-    "",
 )
+TIMESTAMP_NAMES = (*TIME_NAMES, "index", "index level 0", "unnamed: 0", "")  # the last may hold row numbers
 PRICE_NAMES = (  # in the order in which a missing one is reported
     ("close", ("close", "c", "close price")),
     ("open", ("open", "o", "open price")),
@@ -49,11 +46,12 @@ NUMBER = re.compile(r"^[+-]?\d+([.,]\d+)?$")
 class ColumnRoles:
     """Index of each column in the table; None where the file has no such column.
 
-    ``volumes`` are all that may be it, the likeliest first.
+    ``volumes`` are all that may be it, the likeliest first; ``other_times`` are named like timestamps too.
     """
 
     timestamp: int
     clock: int | None
+    other_times: tuple[int, ...]
     open: int
     high: int
     low: int
@@ -97,13 +95,20 @@ def assign_roles(written: Sequence[str], where: str, first_row: str | None) -> C
     if names.count(names[timestamp]) > 1 and names[timestamp]:
         raise DataError(f"{where}: column {written[timestamp]} stands twice; remove one")
     clock = names.index("time") if names[timestamp] == "date" and "time" in names else None
+    others = tuple(
+        names.index(name)
+        for name in TIME_NAMES
+        if name in names
+        and names.index(name) != timestamp
+        and not (name == "time" and "date" in names)  # the time of day of that date
+    )
     volumes = [names.index(name) for name in VOLUME_NAMES if name in names]
     volumes += [index for index, name in enumerate(names) if name.startswith("volume ")]
     adjusted = next((names.index(name) for name in ADJUSTED_NAMES if name in names), None)
     if adjusted is None:
         adjusted = next((index for index, name in enumerate(names) if _is_adjusted_close(name)), None)
     close, opened, high, low = found
-    return ColumnRoles(timestamp, clock, opened, high, low, close, adjusted, tuple(volumes))
+    return ColumnRoles(timestamp, clock, others, opened, high, low, close, adjusted, tuple(volumes))
 
 
 def _unique(where: str, written: Sequence[str], group: tuple[str, ...]) -> int | None:

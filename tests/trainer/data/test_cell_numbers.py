@@ -11,7 +11,7 @@ from trainer.data.columns import ColumnRoles
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
 
-ROLES = ColumnRoles(0, None, 0, 0, 0, 0, None, None)
+ROLES = ColumnRoles(0, None, (), 0, 0, 0, 0, None, None)
 
 
 def numbers(cells, decimal=None, whole=False):
