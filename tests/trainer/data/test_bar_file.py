@@ -137,9 +137,7 @@ def test_a_move_that_the_history_knows_is_no_split(read, flat):
 
 def test_two_units_of_price_are_refused_even_where_they_alternate_all_along(read, flat):
     days = [f"2024-01-{day:02d}" for day in range(1, 31)]
-    closes = [
-        1.0 if row % 2 else 100.0 for row in range(30)
-    ]  # pence and pounds: every change is a hundredfold
+    closes = [1.0 if row % 2 else 100.0 for row in range(30)]  # pounds and pence by turns
     with pytest.raises(ConfigError, match=r"data\.allow_jumps: .*close to 1/100"):
         read(flat(days, closes))
 
