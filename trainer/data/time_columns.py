@@ -15,6 +15,7 @@ from trainer.data.raw_table import RawTable
 from trainer.data.timestamps import DAY_NS, Nanoseconds, Stamps, read_timestamps
 from trainer.errors import ConfigError, DataError
 
+SAMPLE = 2000  # cells that formats are tried on before all are
 HOUR_NS = 3600 * 10**9  # by which summer time moves one column against the other
 FARTHEST = 38 * HOUR_NS  # 14 h to the farthest zone, and 24 h less where a column has the day alone
 
@@ -44,8 +45,8 @@ def refuse_other_times(table: RawTable, stamps: Stamps) -> None:
             )
             raise DataError(
                 f"{table.source}, {table.where(rows)}: columns {table.names[table.roles.timestamp]} and "
-                f"{table.names[index]} name different times, {first!r} and {second!r}; drop or rename the one "
-                "that is not the time of the bar"
+                f"{table.names[index]} name different times, {first!r} and {second!r}; drop or rename the "
+                "one that is not the time of the bar"
             )
 
 
@@ -58,25 +59,37 @@ def _readings(table: RawTable, index: int, rows: NDArray[np.int64]) -> Iterator[
     """Everything that the column's cells may mean, int64 ns; nothing if they are no times."""
     if not len(rows):
         return
-    column = table.columns[index].take(rows)
+    some = rows[:: 1 + len(rows) // SAMPLE]
+    try:
+        _instants(table, index, some)  # in a long column it takes long to find that nothing can be read
+        yield _instants(table, index, rows)
+    except (ConfigError, DataError):
+        for proposal in propose_formats(_texts(table, index, some)):
+            yield from _by_format(_texts(table, index, rows), proposal.pattern)
+
+
+def _instants(table: RawTable, index: int, rows: NDArray[np.int64]) -> Nanoseconds:
+    """Reads a column as the one timestamp of a file is read."""
     alone = replace(
         table,
         names=(table.names[index],),
-        columns=(column,),
+        columns=(table.columns[index].take(rows),),
         line=table.line[rows],
         roles=replace(table.roles, timestamp=0, clock=None),
     )
-    try:
-        yield read_timestamps(alone, DataConfig()).instant
-    except (ConfigError, DataError):
-        yield from _as_proposed([str(cell) for cell in column.to_pylist()])
+    return read_timestamps(alone, DataConfig()).instant
 
 
-def _as_proposed(cells: list[str]) -> Iterator[Nanoseconds]:
+def _texts(table: RawTable, index: int, rows: NDArray[np.int64]) -> list[str]:
+    return [str(cell) for cell in table.columns[index].take(rows).to_pylist()]
+
+
+def _by_format(cells: list[str], pattern: str) -> Iterator[Nanoseconds]:
+    """One reading, or none where a cell does not fit."""
     import pandas as pd
 
-    for proposal in propose_formats(cells):
-        parsed = pd.to_datetime(pd.Series(cells), format=proposal.pattern, utc=True)
+    parsed = pd.to_datetime(pd.Series(cells), format=pattern, utc=True, errors="coerce")
+    if parsed.notna().all():
         yield parsed.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
 
 

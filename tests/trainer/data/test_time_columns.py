@@ -52,7 +52,7 @@ def test_a_date_that_differs_from_the_timestamp_is_refused_naming_both_and_the_f
 @pytest.mark.parametrize(
     "other",
     [
-        DAYS[:4] + [DAYS[4] + 24 * HOUR],  # one day is another
+        [*DAYS[:4], DAYS[4] + 24 * HOUR],  # one day is another
         [DAYS[0]] * 5,  # the time of a download
         DAYS[::-1],
         [day + 60 * 24 * HOUR for day in DAYS],
@@ -66,7 +66,7 @@ def test_other_days_are_another_time_however_they_are_written(columns, other, fo
 
 def test_hours_that_do_not_move_along_are_another_time(columns):
     other = [*HOURS[:40], *(hour + 3 * HOUR for hour in HOURS[40:])]
-    with pytest.raises(DataError, match="lines 42, 43, 44, 45, 46, ... "):
+    with pytest.raises(DataError, match=r"lines 42, 43, 44, 45, 46, \.\.\. "):
         columns(timestamp=written(HOURS), datetime=written(other))
 
 
@@ -122,5 +122,5 @@ def test_times_of_any_type_in_parquet_are_compared_too(tmp_path):
     assert len(load_bars(DataConfig(path=str(path)))) == 3
     later = stamps + pd.Timedelta(days=40)
     pd.DataFrame({"timestamp": stamps, "date": later, **prices}).to_parquet(path)
-    with pytest.raises(DataError, match="rows 1, 2, 3 .*: columns timestamp and date name different times"):
+    with pytest.raises(DataError, match=r"rows 1, 2, 3 .*: columns timestamp and date name different times"):
         load_bars(DataConfig(path=str(path)))
