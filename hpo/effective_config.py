@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from hpo.config import SearchConfig
 from hpo.postgres import hidden_password
 from trainer.config import TrainerConfig, validated
+from trainer.config.complaints import nearest_name
 from trainer.errors import ConfigError
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -121,8 +122,7 @@ def canonical(name: str, origin: str) -> str:
     by_leaf = {key.rpartition(".")[2]: key for key in reversed(list(keys))}
     typed = name.casefold()
     near = difflib.get_close_matches(typed, keys, n=1, cutoff=0.7)
-    leaf = difflib.get_close_matches(typed.rpartition(".")[2], by_leaf, n=1, cutoff=0.0)
-    nearest = near[0] if near else by_leaf[leaf[0]]
+    nearest = near[0] if near else by_leaf[nearest_name(typed.rpartition(".")[2], list(by_leaf))]
     raise ConfigError(name, f"unknown key in {origin}; the nearest known one is {nearest}")
 
 

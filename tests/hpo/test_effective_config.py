@@ -74,6 +74,8 @@ def test_a_key_of_the_search_is_not_taken_for_one_of_the_trainer():
         ("agent.gama", "agent.gamma"),
         ("agnt.gamma", "agent.gamma"),
         ("trails", "trials"),
+        ("lr", "agent.learning_rate"),
+        ("agent.lr", "agent.learning_rate"),
         ("resources.gpus", "resources.gpu"),
     ],
 )

@@ -146,6 +146,7 @@ def test_overrides_take_short_and_dotted_names_and_leave_the_rest():
         ("her_ration", "hindsight.her_ratio"),
         ("agent.her_ratio", "hindsight.her_ratio"),  # a known key of another section
         ("batch_sizes", "agent.batch_size"),
+        ("lr", "agent.learning_rate"),
     ],
 )
 def test_an_unknown_override_is_refused_with_the_nearest_known_name(name, nearest):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -50,7 +50,7 @@ def first_complaint(model: type[BaseModel], error: ValidationError) -> ConfigErr
     path = [part for part in first["loc"] if isinstance(part, str)]
     key = ".".join(path) or "config"
     if first["type"] == "extra_forbidden":
-        return ConfigError(key, f"unknown key; the nearest known one is {_nearest(key, _keys_of(model))}")
+        return ConfigError(key, f"unknown key; the nearest known one is {nearest_name(key, _keys_of(model))}")
     entries = "".join(f"[{part}]" for part in first["loc"] if isinstance(part, int))
     name = f"{path[-1] if path else 'config'}{entries}"
     value = first["input"]
@@ -115,8 +115,12 @@ def _keys_of(model: type[BaseModel], prefix: str = "") -> list[str]:
     return keys
 
 
-def _nearest(name: str, candidates: list[str]) -> str:
-    return difflib.get_close_matches(name, candidates, n=1, cutoff=0.0)[0]
+def nearest_name(typed: str, names: Sequence[str]) -> str:
+    """Returns the name whose initials ``typed`` is (lr: learning_rate), else the one spelt most like it."""
+    for name in names:
+        if "_" in name and "".join(word[:1] for word in name.split("_")) == typed:
+            return name
+    return difflib.get_close_matches(typed, names, n=1, cutoff=0.0)[0]
 
 
 def _number(value: float) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from trainer.config.complaints import first_complaint
+from trainer.config.complaints import first_complaint, nearest_name
 from trainer.config.sections import (
     AgentConfig,
     DataConfig,
@@ -167,5 +166,5 @@ def locate(name: str) -> tuple[str, str]:
     section, _, key = name.rpartition(".")
     if key in names and section in ("", names[key][0]):
         return names[key]
-    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.0)
-    raise ConfigError(name, f"unknown key; the nearest known one is {'.'.join(names[nearest[0]])}")
+    nearest = names[nearest_name(key, list(names))]
+    raise ConfigError(name, f"unknown key; the nearest known one is {'.'.join(nearest)}")
