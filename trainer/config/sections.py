@@ -157,7 +157,8 @@ class AgentConfig(Section):
 
     use_iql: bool = True
     iql_expectile_tau: OpenUnit = 0.7
-    iql_advantage_temperature: Positive = 3.0
+    # the inverse temperature; greedy long before its bound, beyond which its products leave float32
+    iql_advantage_temperature: Annotated[float, Field(gt=0, le=1e9)] = 3.0
     gamma: Annotated[float, Field(ge=0, lt=1)] = 0.95
     num_atoms: Annotated[int, Field(ge=2)] = 51
     v_min: float = -6.0
