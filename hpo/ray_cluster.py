@@ -27,6 +27,7 @@ from trainer.wording import plural
 MIB = 2**20
 OBJECT_STORE_MIB = 96  # beside the market: Ray's own small objects
 QUIET = {
+    "PYTHONWARNINGS": "",  # of the user's program: where they are errors, Ray's own processes would end
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -197,3 +197,20 @@ def test_a_search_whose_data_no_memory_holds_is_refused_by_ray_itself_and_leaves
         "use a machine with more, or fewer bars\n"
     )
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+STARTED = """
+from hpo.config import SearchConfig
+from hpo.ray_cluster import connected
+
+with connected(SearchConfig(), (), 1, 0) as cluster:
+    print(cluster.note)
+"""
+
+
+@pytest.mark.slow
+def test_warnings_that_the_user_makes_errors_do_not_end_rays_own_processes():
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    words = [sys.executable, "-c", STARTED]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert "started on this machine: 1 node" in done.stdout, done.stderr
