@@ -19,6 +19,8 @@ GROUPED_COMMA = re.compile(r"^[+-]?\d{1,3}([.'\u2019 \u00a0\u202f]\d{3})+(,\d*)?
 ONE_COMMA_GROUP = re.compile(r"^[+-]?\d{1,3},\d{3}$")
 COMMA_DECIMAL = re.compile(r"^[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+$")
 POINT_GROUPS = re.compile(r"^[+-]?\d{1,3}(\.\d{3}){2,}$")
+THIRTY_SECONDS = re.compile(r"^(\d{2,3})'(([0-2]\d|3[01])[0257])$")  # the last digit: quarters of one, cut
+QUARTERS = {"0": 0.0, "2": 0.25, "5": 0.5, "7": 0.75}
 SEPARATORS = str.maketrans("", "", "'\u2019 \u00a0\u202f")
 
 
@@ -73,6 +75,8 @@ def _from_text(table: RawTable, index: int, column: Any, whole: bool) -> Floats:
         raise _not_a_number(table, index, bad, cells)
     if not whole and table.decimal is None:
         _refuse_ambiguous_commas(table, index, cells)
+    if not whole:
+        _refuse_thirty_seconds(table, index, cells)
     return np.array(values, dtype=np.float64)
 
 
@@ -103,6 +107,19 @@ def _refuse_ambiguous_commas(table: RawTable, index: int, cells: list[str]) -> N
             "data.decimal",
             f"{table.source}, {table.where(with_comma[:1])}, column {table.names[index]}: "
             f'{cells[with_comma[0]]!r} may mean thousands or decimals; set data.decimal = "." or ","',
+        )
+
+
+def _refuse_thirty_seconds(table: RawTable, index: int, cells: list[str]) -> None:
+    """``110'165`` is 110 and 16.5 thirty-seconds on a bond future, or a hundred and ten thousand."""
+    rows = [row for row, cell in enumerate(cells) if "'" in cell]
+    found = [THIRTY_SECONDS.match(cells[row].strip()) for row in rows]
+    if rows and all(found) and (first := found[0]):
+        part = int(first[2]) // 10 + QUARTERS[first[2][-1]]
+        where = f"{table.source}, {table.where(rows)}, column {table.names[index]}"
+        raise DataError(
+            f"{where}: {first[0]!r} may be {first[1]} and {part:g} thirty-seconds, or thousands; write plain "
+            "numbers"
         )
 
 

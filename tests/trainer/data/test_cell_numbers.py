@@ -69,3 +69,10 @@ def test_a_cell_that_is_no_number_is_named_by_line_and_value(cell):
     with pytest.raises(DataError, match=r"f\.csv, lines 3, 5 \(2 in all\), column close") as caught:
         numbers(["1", cell, "2", cell])
     assert repr(cell) in str(caught.value)
+
+
+def test_thirty_seconds_are_not_taken_for_thousands():
+    # 110'165 on a bond future is 110 + 16.5 / 32.
+    with pytest.raises(DataError, match=r"lines 2, 3 \(2 in all\).* \"110'165\" may be 110 and 16.5"):
+        numbers(["110'165", "109'317", "110"])
+    assert numbers(["110'165", "109'417"]) == [110165, 109417]  # there is no 41st of 32
