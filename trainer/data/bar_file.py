@@ -119,7 +119,7 @@ def _read_table(path: Path, config: DataConfig) -> RawTable:
             "data.path", f"{path} cannot be read ({error.strerror}); mend its permissions"
         ) from None
     if start.startswith(MAGIC):
-        return read_parquet(path)
+        return read_parquet(path, config)
     if path.suffix.lower() in (".parquet", ".pq") and start:
         raise ConfigError(
             "data.path", f"{path} is no Parquet file; name it .csv if it is one, or write it again"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.config import DataConfig
 from trainer.data.columns import assign_roles
 from trainer.data.raw_table import RawTable
 from trainer.errors import ConfigError, DataError
@@ -14,7 +15,7 @@ from trainer.errors import ConfigError, DataError
 MAGIC = b"PAR1"
 
 
-def read_parquet(path: Path) -> RawTable:
+def read_parquet(path: Path, config: DataConfig) -> RawTable:
     """Reads all columns; a pandas index is a column like any other.
 
     Raises:
@@ -46,6 +47,7 @@ def read_parquet(path: Path) -> RawTable:
         place="row",
         dialect="Parquet",
         roles=roles,
+        decimal=config.decimal,
         notes=notes,
     )
 

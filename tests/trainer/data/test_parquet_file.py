@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from trainer.config import DataConfig
 from trainer.data.sources import load_bars
-from trainer.errors import DataError
+from trainer.errors import ConfigError, DataError
 
 START = 1_704_085_200_000_000_000  # 2024-01-01T05:00Z, midnight in New York
 
@@ -173,3 +173,11 @@ def test_times_in_a_float_too_narrow_for_them_are_refused(frame, reread, kind):
     with pytest.raises(DataError, match=r"holds (half)?float, which rounds times") as caught:
         reread(frame.reset_index(drop=True).assign(timestamp=stamps))
     assert str(caught.value).endswith("store it as int64 or timestamp")
+
+
+def test_numbers_kept_as_text_are_read_with_the_decimal_sign_given(frame, reread):
+    texts = ["10,5", "11,5", "12,5", "11,5", "10,5"]
+    frame = frame.assign(**dict.fromkeys(["Open", "High", "Low", "Close"], texts))
+    with pytest.raises(ConfigError, match=r'decimal comma; set data\.decimal = ","'):
+        reread(frame)
+    assert reread(frame, decimal=",").close.tolist() == [10.5, 11.5, 12.5, 11.5, 10.5]
