@@ -11,6 +11,7 @@ from trainer.backend import resolve_backend
 from trainer.config import TrainerConfig
 from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split
+from trainer.host_memory import host_memory
 from trainer.hyperparameters import Hyperparameters
 from trainer.layout import StateLayout
 from trainer.learner import Learner
@@ -92,19 +93,23 @@ def check_memory(
     backend: BackendName,
     device: torch.device,
 ) -> None:
-    """Refuses a training that cannot fit on a CUDA device, before it allocates anything.
+    """Refuses a training that cannot fit on its device, before it allocates anything.
+
+    On the CPU that is what exceeds the machine: it may begin beside others, which end or give way.
 
     Raises:
         MemoryPlanError: Needed and free MiB, biggest items, largest batch and stack that fit.
     """
-    free = torch.cuda.mem_get_info(device)[0]
+    on_gpu = device.type == "cuda"
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else host_memory()
     layout = market_layout(config, len(market.feature_names))
     if generous_estimate(config, layout, len(folds)) <= free:
         return  # the exact plan takes a second
     plan = plan_training(config, market, folds, backend)
     if plan.total > free:
         advice = what_fits(config, market, folds, backend, free)
-        require_fit(plan, free, torch.cuda.get_device_name(device), advice)
+        where = torch.cuda.get_device_name(device) if on_gpu else "this machine where nothing else runs"
+        require_fit(plan, free, where, advice)
 
 
 def planned_bytes(config: TrainerConfig, market: MarketData, available: int) -> int:

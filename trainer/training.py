@@ -62,7 +62,7 @@ class Training:
 
     Raises:
         ConfigError: Fewer folds than ``walk_forward.min_folds``, or an impossible shape.
-        MemoryPlanError: The GPU has too little free memory; nothing was allocated on it.
+        MemoryPlanError: The device has too little memory; nothing was allocated on it.
         CheckpointError: The checkpoint belongs to another configuration or other data.
     """
 

@@ -118,7 +118,7 @@ class LearnerCache:
             A learner whose state equals that of a newly built one bit for bit.
 
         Raises:
-            MemoryPlanError: The GPU has too little free memory; nothing was allocated on it.
+            MemoryPlanError: The device has too little memory; nothing was allocated on it.
         """
         dtype, device = backend.dtype, backend.device
         shape = LearnerShape.of(config, market, folds, backend)
@@ -126,7 +126,7 @@ class LearnerCache:
         if kept is not None and kept.shape != shape:
             kept = None
             release_memory()
-        if kept is None and device.type == "cuda":
+        if kept is None:
             check_memory(config, market, folds, backend.name, device)
         hyper = Hyperparameters.stack([config] * len(members), dtype, device)
         keys = keys_of(members, device)
