@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST = 1e9  # seconds, 31 years; what waits for a time overflows at some 290
 PARTS = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 WHOLE = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 PLAIN = re.compile(r"\d+(?:\.\d+)?")
@@ -51,4 +52,4 @@ def _read(value: Any) -> Any:
     return seconds
 
 
-Duration = Annotated[float, Field(gt=0), BeforeValidator(_read)]
+Duration = Annotated[float, Field(gt=0, le=LONGEST), BeforeValidator(_read)]

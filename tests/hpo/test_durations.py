@@ -1,9 +1,12 @@
 """Durations read the same in a file and on the command line."""
 
+import faulthandler
+import threading
+
 import pytest
 
 from hpo.config import SearchConfig
-from hpo.durations import exact_duration, format_duration, parse_duration
+from hpo.durations import LONGEST, exact_duration, format_duration, parse_duration
 from hpo.effective_config import Assignment, resolve
 from trainer.config import validated
 from trainer.errors import ConfigError
@@ -52,3 +55,16 @@ def test_durations_are_written_for_people(seconds, text):
 )
 def test_a_setting_is_said_in_exact_seconds(seconds, text):
     assert exact_duration(seconds) == text
+
+
+@pytest.mark.parametrize("given", ["99999999999d", 1e12, float("inf")])
+def test_a_time_for_which_no_clock_can_wait_is_refused(given):
+    with pytest.raises(ConfigError, match=r"^resources\.timeout: "):
+        validated(SearchConfig, {"resources": {"timeout": given}})
+
+
+def test_the_longest_time_can_be_waited_for(tmp_path):
+    with (tmp_path / "hang.txt").open("w") as file:
+        faulthandler.dump_traceback_later(LONGEST, file=file)
+        faulthandler.cancel_dump_traceback_later()
+    assert LONGEST < threading.TIMEOUT_MAX
