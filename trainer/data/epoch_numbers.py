@@ -23,6 +23,8 @@ SMALLEST = 1e8  # s, March 1973: smaller numbers are row numbers or spreadsheet 
 EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
 GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
 KEY = "data.timestamp_unit"
+BEYOND = 10**20  # ns: the year 5138
+SHOWN_DIGITS = 40
 SPREADSHEET_DIGITS = 7  # a spreadsheet shows 6 of a long number; already hourly bars need 8
 SPREADSHEET_DAYS = (14_611, 73_051)  # 1940 to 2100
 SPREADSHEET_ORIGIN = np.datetime64("1899-12-30")  # day 0, for every day after February 1900
@@ -47,9 +49,10 @@ def read_epoch(
     Raises:
         ConfigError: Naming ``data.timestamp_unit`` where the unit cannot be told, differs between rows,
             or leads outside 1900 to now + 2 days.
-        DataError: For numbers that a spreadsheet has shortened to a few digits and an exponent.
+        DataError: For numbers beyond any time, or shortened by a spreadsheet to a few digits and an exponent.
     """
     exact = _exact(cells)
+    _refuse_beyond(table, index, exact, cells)
     _refuse_shortened(table, index, exact, cells)
     size = np.abs(np.array(exact, dtype=np.float64))
     unit = config.timestamp_unit or _by_magnitude(table, index, size, cells)
@@ -76,6 +79,18 @@ def _exact(cells: Sequence[Any]) -> list[int] | list[Decimal]:
         except ValueError:  # a fraction or an exponent in the text
             pass
     return [Decimal(str(cell)) for cell in cells]
+
+
+def _refuse_beyond(
+    table: RawTable, index: int, exact: list[int] | list[Decimal], cells: Sequence[Any]
+) -> None:
+    rows = [row for row in range(len(exact)) if abs(exact[row]) >= BEYOND]
+    if rows:
+        cell = str(cells[rows[0]])[:SHOWN_DIGITS]
+        raise DataError(
+            f"{table.source}, {table.where(rows)}, column {table.names[index]}: {cell} is beyond any time; "
+            "mend the cell"
+        )
 
 
 def _refuse_shortened(
