@@ -35,7 +35,11 @@ def run(argv: Sequence[str] | None, context: Context) -> int:
     Returns:
         The exit code: 0 done, 1 done with a negative answer, 2 a user's error, 141 nobody reads on.
     """
-    arguments, unknown = build_parser().parse_known_args(argv)
+    parser = build_parser()
+    for word in sys.argv[1:] if argv is None else argv:
+        if not _can_be_stored(word):
+            parser.error(f"{word!r} is not UTF-8, so that no file could name it; rename it")
+    arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         arguments.parser.refuse(unknown[0])
     command: Command = arguments.command
@@ -56,6 +60,15 @@ def run(argv: Sequence[str] | None, context: Context) -> int:
             raise
         print(f"foxtune: error: {line}", file=sys.stderr)
         return EXIT_USER_ERROR
+
+
+def _can_be_stored(word: str) -> bool:
+    """Whether a word of the command line is text: Python lets bytes that are none through as surrogates."""
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _line_of(error: Exception) -> str | None:

@@ -49,6 +49,10 @@ def require_free_port(host: str, port: int) -> None:
     """
     import socket
 
+    if not host:  # which a socket takes for every interface
+        raise ConfigError("--host", "must be an address like 127.0.0.1, but got nothing")
+    if port == 0:  # a free one, that nobody would be told
+        raise ConfigError("--port", "must lie between 1 and 65535, but got 0")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:
@@ -57,7 +61,7 @@ def require_free_port(host: str, port: int) -> None:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
-            "--port", f"cannot listen on {host}:{port} ({reason}); choose another --port"
+            "--port", f"cannot listen on {host}:{port} ({reason}); choose another --port or --host"
         ) from None
 
 

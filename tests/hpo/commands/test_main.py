@@ -190,6 +190,16 @@ def test_an_unknown_or_abbreviated_flag_is_refused_with_the_nearest_of_the_comma
     assert capsys.readouterr().err == f"foxtune: error: unknown argument {told}\n"
 
 
+@pytest.mark.parametrize("words", [("report", "s", "--runs", "d\udcff"), ("d\udcff",)])
+def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_written(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(r"foxtune: error: 'd\udcff' is not UTF-8, so that no file could name it; rename it")
+    assert err.count("\n") == 1
+
+
 def test_a_word_too_many_is_refused(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["report", "mine", "yours"])

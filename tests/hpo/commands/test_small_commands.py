@@ -219,6 +219,13 @@ def test_a_number_that_is_no_port_is_refused(port):
         require_free_port("127.0.0.1", port)
 
 
+@pytest.mark.parametrize(("host", "port", "key"), [("", 8080, "--host"), ("127.0.0.1", 0, "--port")])
+def test_an_address_that_stands_for_any_is_refused(host, port, key):
+    with pytest.raises(ConfigError, match=r"^--(host|port): must .*, but got") as refusal:
+        require_free_port(host, port)
+    assert refusal.value.key == key
+
+
 @pytest.mark.parametrize("command", ["dashboard", "report", "resume", "replay"])
 def test_a_study_that_does_not_exist_is_refused_and_nothing_is_created(run, command):
     code, _, err = run(command, "absent")
