@@ -23,7 +23,7 @@ SMALLEST = 1e8  # s, March 1973: smaller numbers are row numbers or spreadsheet 
 EARLIEST = -2_208_988_800 * 10**9  # 1900-01-01T00:00Z, ns
 GRACE = 2 * 86400 * 10**9  # ns; a bar may be labelled by its end, in the zone furthest east
 KEY = "data.timestamp_unit"
-BEYOND = 10**20  # ns: the year 5138
+LAST_DIGIT = 19  # place of an epoch's first digit at most: 10^20 ns are the year 5138
 SHOWN_DIGITS = 40
 SPREADSHEET_DIGITS = 7  # a spreadsheet shows 6 of a long number; already hourly bars need 8
 SPREADSHEET_DAYS = (14_611, 73_051)  # 1940 to 2100
@@ -84,7 +84,8 @@ def _exact(cells: Sequence[Any]) -> list[int] | list[Decimal]:
 def _refuse_beyond(
     table: RawTable, index: int, exact: list[int] | list[Decimal], cells: Sequence[Any]
 ) -> None:
-    rows = [row for row in range(len(exact)) if abs(exact[row]) >= BEYOND]
+    numbers = [Decimal(value) for value in exact]
+    rows = [row for row, each in enumerate(numbers) if not each.is_finite() or each.adjusted() > LAST_DIGIT]
     if rows:
         cell = str(cells[rows[0]])[:SHOWN_DIGITS]
         raise DataError(

@@ -181,3 +181,9 @@ def test_numbers_kept_as_text_are_read_with_the_decimal_sign_given(frame, reread
     with pytest.raises(ConfigError, match=r'decimal comma; set data\.decimal = ","'):
         reread(frame)
     assert reread(frame, decimal=",").close.tolist() == [10.5, 11.5, 12.5, 11.5, 10.5]
+
+
+def test_an_infinite_time_is_refused_with_its_row(frame, reread):
+    stamps = [1_704_067_200.5, 1_704_070_800.5, np.inf, 1_704_078_000.5, 1_704_081_600.5]
+    with pytest.raises(DataError, match="row 3, column timestamp: inf is beyond any time"):
+        reread(frame.reset_index(drop=True).assign(timestamp=stamps))
