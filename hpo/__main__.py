@@ -56,7 +56,7 @@ def program() -> NoReturn:
 def _is_interrupt(error: BaseException) -> bool:
     # An extension module that ctrl-C stops while it is being imported reports an ImportError, and one that
     # does not pass the interrupt on makes Python report a SystemError.
-    from hpo.full_disk import chain
+    from hpo.storage.full_disk import chain
 
     return any(isinstance(each, KeyboardInterrupt) for each in chain(error))
 

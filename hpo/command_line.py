@@ -16,8 +16,8 @@ from typing import NoReturn
 from hpo.commands import COMMANDS
 from hpo.commands.command import Command, Context
 from hpo.file_trouble import file_trouble
-from hpo.full_disk import full_disk
-from hpo.storage_trouble import storage_trouble
+from hpo.storage.full_disk import full_disk
+from hpo.storage.storage_trouble import storage_trouble
 from trainer.errors import FoxtuneError
 
 EXIT_USER_ERROR = 2

@@ -12,30 +12,30 @@ from contextlib import contextmanager, nullcontext
 from ray.tune import CheckpointConfig, FailureConfig, RunConfig, Stopper, TuneConfig, Tuner
 from ray.tune.experiment import Trial
 
-from hpo.attributes import DataRecord, best_trial, read_score
-from hpo.cluster_watch import posts_of_this_cluster, watching
+from hpo.cluster.cluster_watch import posts_of_this_cluster, watching
+from hpo.cluster.ray_cluster import Cluster, connected, require_code_on_every_node, require_on_every_node
+from hpo.cluster.submission import build_trainable, size_in_bytes
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
 from hpo.durations import exact_duration
-from hpo.full_disk import full_disk
+from hpo.gpus.nvml import find_nvml
+from hpo.gpus.resources import Gpu, concurrency
 from hpo.job import Job
 from hpo.ledger import StudyLedger
-from hpo.mirrored_storage import mirrored
-from hpo.nvml import find_nvml
 from hpo.outcome import Ended, SearchOutcome, summarise
-from hpo.progress import Display, LineDisplay, SearchProgress
-from hpo.progress_table import TableDisplay, gpu_use
-from hpo.ray_cluster import Cluster, connected, require_code_on_every_node, require_on_every_node
-from hpo.resources import Gpu, concurrency
-from hpo.run_directory import RunDirectory
+from hpo.progress.progress import Display, LineDisplay, SearchProgress
+from hpo.progress.progress_table import TableDisplay, gpu_use
+from hpo.progress.standing import BestSoFar, Standing
 from hpo.scheduler import StudyScheduler
 from hpo.searcher import StudySearcher
-from hpo.shared_study import shared_study
-from hpo.standing import BestSoFar, Standing
-from hpo.storage_files import ALTERNATIVES, sqlite_file
-from hpo.studies import ended, finished
-from hpo.submission import build_trainable, size_in_bytes
-from hpo.trainable import ASSIGNMENT, Assignment
+from hpo.storage.full_disk import full_disk
+from hpo.storage.mirrored_storage import mirrored
+from hpo.storage.storage_files import ALTERNATIVES, sqlite_file
+from hpo.study.attributes import DataRecord, best_trial, read_score
+from hpo.study.run_directory import RunDirectory
+from hpo.study.shared_study import shared_study
+from hpo.study.studies import ended, finished
+from hpo.trial.trainable import ASSIGNMENT, Assignment
 from trainer.errors import ConfigError
 from trainer.wording import plural
 

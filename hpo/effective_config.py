@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hpo.config import SearchConfig
-from hpo.postgres import hidden_password
+from hpo.storage.postgres import hidden_password
 from trainer.config import TrainerConfig, validated
 from trainer.config.complaints import nearest_name
 from trainer.errors import ConfigError

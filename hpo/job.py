@@ -9,14 +9,14 @@ import optuna
 from optuna.storages import BaseStorage
 
 from hpo.config import SearchConfig
+from hpo.gpus.resources import Gpu
 from hpo.interruption import Interruption
 from hpo.outcome import Say
-from hpo.resources import Gpu
 from trainer.config import SearchSpace
 
 if TYPE_CHECKING:
-    from hpo.progress import Display
-    from hpo.trainable import TrainingFactory
+    from hpo.progress.progress import Display
+    from hpo.trial.trainable import TrainingFactory
     from trainer.data.market_data import MarketData
 
 TRAINING = "trainer.warm_trainings:in_this_process"  # what a trial runs unless told otherwise

@@ -12,18 +12,19 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from hpo import attributes
 from hpo.config import SearchConfig
 from hpo.dashboard.trial_page import TrialPages
 from hpo.failures import Failures
-from hpo.gpu_memory import GpuUsage
-from hpo.mirrored_storage import together
-from hpo.run_directory import RunDirectory
-from hpo.sampling import make_pruner, make_sampler, suggest
-from hpo.shared_study import SharedStudy
-from hpo.studies import finished, requeue, running
-from hpo.trial_files import write_place
-from hpo.watchdog import has_timed_out, timeout_reason
+from hpo.gpus.gpu_memory import GpuUsage
+from hpo.pruning.pruners import make_pruner
+from hpo.sampling.suggestions import make_sampler, suggest
+from hpo.storage.mirrored_storage import together
+from hpo.study import attributes
+from hpo.study.run_directory import RunDirectory
+from hpo.study.shared_study import SharedStudy
+from hpo.study.studies import finished, requeue, running
+from hpo.study.trial_files import write_place
+from hpo.trial.watchdog import has_timed_out, timeout_reason
 from trainer.config import SearchSpace, TrainerConfig
 from trainer.errors import FoxtuneError
 from trainer.reports import EpochReport
@@ -181,7 +182,7 @@ class StudyLedger:
         if not self._is_ours(key):
             return Decision.STOP
         trial = self._live[key]
-        known = self._known_epochs(trial)
+        known = set(self._study.get_trials(deepcopy=False)[trial.number].intermediate_values)
         for report in reports:
             if report.epoch in known and report.epoch < max(known):
                 continue
@@ -275,10 +276,6 @@ class StudyLedger:
         if self._shared is None:
             return self._study.tell(trial, value, state=state)
         return self._shared.while_owned(trial.number, lambda: self._study.tell(trial, value, state=state))
-
-    def _known_epochs(self, trial: optuna.Trial) -> set[int]:
-        frozen = self._study.get_trials(deepcopy=False)[trial.number]
-        return set(frozen.intermediate_values)
 
     def _settle(self, key: str, state: TrialState, value: float | None, reason: str | None) -> None:
         trial = self._live[key]

@@ -10,8 +10,8 @@ from pathlib import Path
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from hpo.attributes import FORKED_FROM, best_trial, read_score
-from hpo.run_directory import RunDirectory
+from hpo.study.attributes import FORKED_FROM, best_trial, read_score
+from hpo.study.run_directory import RunDirectory
 
 Say = Callable[[str], None]  # prints a line for the user
 

@@ -8,7 +8,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from hpo.ledger import Decision, StudyLedger
-from hpo.trainable import OUTCOME, Outcome
+from hpo.trial.trainable import OUTCOME, Outcome
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpo.cluster_address import joins
+from hpo.cluster.cluster_address import joins
 from hpo.config import SearchConfig
 from hpo.outcome import Say
 from trainer.errors import ConfigError

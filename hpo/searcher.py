@@ -9,8 +9,8 @@ from ray.tune.search import Searcher
 
 from hpo.config import SearchConfig
 from hpo.ledger import StudyLedger
-from hpo.run_directory import RunDirectory
-from hpo.trainable import ASSIGNMENT, Assignment
+from hpo.study.run_directory import RunDirectory
+from hpo.trial.trainable import ASSIGNMENT, Assignment
 
 
 class StudySearcher(Searcher):

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import optuna
 
 from hpo.advice import configuration_advice
-from hpo.cluster_address import ignored_address, joins, require_lasting, running_cluster
-from hpo.combinations import require_legal_combinations, require_room_for_lanes
+from hpo.cluster.cluster_address import ignored_address, joins, require_lasting, running_cluster
 from hpo.config import SearchConfig
-from hpo.definition import StudyDefinition, require_same
+from hpo.gpus.resources import check_gpus, visible_gpus
 from hpo.interruption import Interruption
 from hpo.job import TRAINING, Job, Place
 from hpo.outcome import Ended, Say, SearchOutcome, summarise
-from hpo.postgres import hidden_password, is_postgres
-from hpo.resources import check_gpus, visible_gpus
-from hpo.run_directory import RunDirectory
+from hpo.sampling.combinations import require_legal_combinations, require_room_for_lanes
 from hpo.search_market import market_of
-from hpo.shared_study import shared_study
-from hpo.storage_files import missing_file, storage_file, with_file
-from hpo.storages import open_storage
-from hpo.studies import (
+from hpo.storage.postgres import hidden_password, is_postgres
+from hpo.storage.storage_files import missing_file, storage_file, with_file
+from hpo.storage.storages import open_storage
+from hpo.study.definition import StudyDefinition, require_same
+from hpo.study.run_directory import RunDirectory
+from hpo.study.shared_study import shared_study
+from hpo.study.studies import (
     OpenStudy,
     create,
     exists,
@@ -37,16 +37,16 @@ from hpo.studies import (
     stored_definition,
     stored_search,
 )
-from hpo.warm_start import enqueue_best
-from hpo.withdrawal import withdraw
+from hpo.study.warm_start import enqueue_best
+from hpo.study.withdrawal import withdraw
 from trainer.config import SearchSpace
 from trainer.errors import ConfigError, FoxtuneError
 from trainer.folds import split
 from trainer.wording import plural
 
 if TYPE_CHECKING:
-    from hpo.progress import Display
-    from hpo.trainable import TrainingFactory
+    from hpo.progress.progress import Display
+    from hpo.trial.trainable import TrainingFactory
     from trainer.data.market_data import MarketData
 
 
@@ -268,6 +268,6 @@ def _say_place(search: SearchConfig, place: Place, say: Say) -> None:
 
 def _require_picklable(training: str | TrainingFactory) -> None:
     if not isinstance(training, str):
-        from hpo.submission import require_picklable
+        from hpo.cluster.submission import require_picklable
 
         require_picklable(training)

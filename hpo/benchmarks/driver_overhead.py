@@ -28,14 +28,14 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from hpo import attributes
 from hpo.benchmarks.large_study import StudySize, write_study
 from hpo.benchmarks.search_run import SPACE
 from hpo.benchmarks.sleeping_training import PROCESS, SleepingTrainings
 from hpo.config import SearchConfig
 from hpo.ledger import Decision, Started, StudyLedger
 from hpo.outcome import Say
-from hpo.run_directory import RunDirectory
+from hpo.study import attributes
+from hpo.study.run_directory import RunDirectory
 from hpo.tuner import tune
 from trainer.benchmarks import machine
 from trainer.benchmarks.markdown import markdown_table

@@ -27,7 +27,6 @@ from pathlib import Path
 import optuna
 from optuna.trial import FrozenTrial
 
-from hpo.attributes import SETUP_SECONDS
 from hpo.benchmarks.memory_watch import MemoryWatch
 from hpo.benchmarks.search_figures import (
     SearchFigures,
@@ -37,8 +36,9 @@ from hpo.benchmarks.search_figures import (
     table,
 )
 from hpo.config import SearchConfig
-from hpo.nvml import Nvml, find_nvml
-from hpo.resources import VISIBLE, Gpu, visible_gpus
+from hpo.gpus.nvml import Nvml, find_nvml
+from hpo.gpus.resources import VISIBLE, Gpu, visible_gpus
+from hpo.study.attributes import SETUP_SECONDS
 from trainer.benchmarks import machine
 from trainer.config import TrainerConfig, validated
 from trainer.errors import ConfigError

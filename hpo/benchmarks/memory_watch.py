@@ -7,8 +7,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from hpo.nvml import Nvml
-from hpo.pinning import MIB
+from hpo.gpus.nvml import Nvml
+from hpo.gpus.pinning import MIB
 
 PAUSE_SECONDS = 0.05
 SETTLING_SECONDS = 5.0  # processes that were told to end free their memory when they have

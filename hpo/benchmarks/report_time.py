@@ -13,7 +13,7 @@ import optuna
 
 from hpo.benchmarks.large_study import StudySize, write_study
 from hpo.report import write_report
-from hpo.storages import open_storage
+from hpo.storage.storages import open_storage
 
 MIB = 1024.0  # getrusage counts KiB
 

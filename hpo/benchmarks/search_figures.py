@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
 
-from hpo.attributes import GPU_USED_MIB, WARM, read_machine
 from hpo.benchmarks.memory_watch import MemoryWatch
-from hpo.search_rates import HOUR, search_rates
+from hpo.progress.search_rates import HOUR, search_rates
+from hpo.study.attributes import GPU_USED_MIB, WARM, read_machine
 from trainer.benchmarks.markdown import markdown_table
 from trainer.wording import plural
 

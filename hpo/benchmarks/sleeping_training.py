@@ -41,7 +41,7 @@ class SleepingTrainings:
 
 
 class SleepingTraining:
-    """A ``hpo.trainable.SteppedTraining`` of known length.
+    """A ``hpo.trial.trainable.SteppedTraining`` of known length.
 
     Args:
         trainings: Which of them it is.

@@ -11,7 +11,7 @@ from trainer.errors import ConfigError
 from trainer.wording import plural
 
 if TYPE_CHECKING:
-    from hpo.studies import OpenStudy
+    from hpo.study.studies import OpenStudy
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -27,10 +27,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
-    from hpo.attributes import best_trial
     from hpo.commands.stored_trial import open_named
-    from hpo.studies import FINISHED
-    from hpo.study_files import files_of, size_text, table_of, to_free
+    from hpo.study.attributes import best_trial
+    from hpo.study.studies import FINISHED
+    from hpo.study.study_files import files_of, size_text, table_of, to_free
 
     opened = open_named(arguments)
     name = opened.study.study_name

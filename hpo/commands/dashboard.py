@@ -19,7 +19,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.stored_trial import open_named
-    from hpo.trial_files import files_elsewhere
+    from hpo.study.trial_files import files_elsewhere
 
     require_free_port(arguments.host, arguments.port)
     opened = open_named(arguments)

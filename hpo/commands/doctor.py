@@ -42,7 +42,7 @@ def table(findings: list[Finding]) -> str:
 def _print_memory(arguments: Namespace) -> None:
     """The fused backend's buffers, unless the reference is asked for: on the CPU memory is seldom short."""
     from hpo.commands.training_plan import memory_lines
-    from hpo.resources import visible_gpus
+    from hpo.gpus.resources import visible_gpus
     from trainer.data.market import load_market
 
     config = effective_from(arguments, TRAINING_FLAGS).config.trainer

@@ -17,10 +17,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
-    from hpo.attributes import read_machine
     from hpo.commands.stored_policy import read_stored_policy
     from hpo.commands.stored_trial import open_named, read_trial
-    from hpo.study_records import now
+    from hpo.study.attributes import read_machine
+    from hpo.study.study_records import now
     from trainer.policy_file import write_policy
 
     opened = open_named(arguments)

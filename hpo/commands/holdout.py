@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hpo.commands.stored_trial import StoredTrial
-    from hpo.study_records import HoldoutUse
+    from hpo.study.study_records import HoldoutUse
     from trainer.data.market_data import MarketData
     from trainer.holdout import Holdout, Performance
 
@@ -28,7 +28,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.replay import matching_market
     from hpo.commands.stored_policy import read_stored_policy
     from hpo.commands.stored_trial import open_named, read_trial
-    from hpo.study_records import HoldoutUse, add_holdout_use, now
+    from hpo.study.study_records import HoldoutUse, add_holdout_use, now
     from trainer.holdout import evaluate_holdout
 
     opened = open_named(arguments)
@@ -56,7 +56,7 @@ def _run(arguments: Namespace, context: Context) -> int:
 
 def heading(stored: StoredTrial, result: Holdout, market: MarketData) -> list[str]:
     """Says which models traded which bars."""
-    from hpo.attributes import read_score
+    from hpo.study.attributes import read_score
     from trainer.target_positions import stamp
 
     time = market.bars.timestamp

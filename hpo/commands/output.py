@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpo.outcome import SearchOutcome
-    from hpo.progress import Display
+    from hpo.progress.progress import Display
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def chosen_output(arguments: Namespace) -> Iterator[Output]:
     if not arguments.json:
         yield Output(None, lambda outcome, report: None)
         return
-    from hpo.progress import JsonDisplay
+    from hpo.progress.progress import JsonDisplay
 
     display = JsonDisplay(sys.stdout, print)
     with redirect_stdout(sys.stderr):

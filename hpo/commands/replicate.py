@@ -39,7 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(arguments: Namespace, context: Context) -> int:
     from hpo.commands.replay import matching_market
     from hpo.commands.stored_trial import open_named, read_trial
-    from hpo.study_records import take_fresh_seeds, write_replication
+    from hpo.study.study_records import take_fresh_seeds, write_replication
 
     if arguments.seeds < FEWEST_SEEDS:
         raise ConfigError(
@@ -80,7 +80,7 @@ def train(config: TrainerConfig, market: MarketData, directory: Path) -> WalkFor
 
 def comparison(stored: StoredTrial, score: WalkForwardScore, trials: int) -> list[str]:
     """The fresh seeds' mean and spread beside the trial's own record."""
-    from hpo.attributes import read_score
+    from hpo.study.attributes import read_score
 
     mean = mean_sharpe(score)
     lines = [f"seed {seed}: Sharpe {sharpe:.3f}" for seed, sharpe in score.per_seed]

@@ -33,7 +33,7 @@ def _run(arguments: Namespace, context: Context) -> int:
     from hpo.dashboard.figures import publish_unless_driven
     from hpo.report import read_report, write_page
     from hpo.report.cost_sweep import USUAL_COSTS
-    from hpo.trial_files import files_elsewhere
+    from hpo.study.trial_files import files_elsewhere
 
     opened = open_named(arguments)
     if opened.reconciliation.message is not None:

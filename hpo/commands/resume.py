@@ -28,7 +28,7 @@ def _run(arguments: Namespace, context: Context) -> int:
 def _search(arguments: Namespace, context: Context, output: Output) -> int:
     from hpo.commands.search_flow import close_search
     from hpo.effective_config import Assignment, assignments_of, resolve
-    from hpo.space_files import load_space
+    from hpo.sampling.space_files import load_space
     from hpo.tuner import resume, saved_search
 
     name = study_name(arguments)

@@ -29,10 +29,10 @@ def close_search(outcome: SearchOutcome, summary: Callable[[SearchOutcome, str],
     import optuna
 
     from hpo.dashboard.figures import publish_unless_driven
-    from hpo.postgres import hidden_password
     from hpo.report import read_report, write_page
-    from hpo.studies import open_found
-    from hpo.trial_files import files_elsewhere
+    from hpo.storage.postgres import hidden_password
+    from hpo.study.studies import open_found
+    from hpo.study.trial_files import files_elsewhere
 
     study = optuna.load_study(study_name=outcome.study, storage=open_found(outcome.storage, outcome.study))
     trials = study.get_trials(deepcopy=False)
@@ -78,7 +78,7 @@ def trial_table(trials: list[FrozenTrial], best: int | None) -> str:
 
 def end_lines(outcome: SearchOutcome, trials: list[FrozenTrial]) -> str:
     """Says how the search ended and, where a trial has followed another on a device, how fast it ran."""
-    from hpo.search_rates import search_rates
+    from hpo.progress.search_rates import search_rates
 
     rates = search_rates(trials)
     return f"{outcome.message}\n{rates.line}" if rates.gaps else outcome.message
@@ -86,7 +86,7 @@ def end_lines(outcome: SearchOutcome, trials: list[FrozenTrial]) -> str:
 
 def best_lines(trial: FrozenTrial) -> str:
     """Says what the best trial is: score, standard error, years of data, searched values."""
-    from hpo.attributes import read_score
+    from hpo.study.attributes import read_score
 
     score = read_score(trial)
     text = f"best trial {trial.number}: wf_sharpe {trial.value:.4f}"
@@ -126,7 +126,7 @@ def _rank(trial: FrozenTrial) -> tuple[bool, float, int]:
 
 
 def _score_cell(trial: FrozenTrial) -> str:
-    from hpo.attributes import is_degenerate
+    from hpo.study.attributes import is_degenerate
 
     if trial.state.name == "COMPLETE" and trial.value is not None:
         return f"{trial.value:.4f}" + (" degenerate" if is_degenerate(trial) else "")

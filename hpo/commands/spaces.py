@@ -16,7 +16,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace, context: Context) -> int:
-    from hpo.space_files import load_space
+    from hpo.sampling.space_files import load_space
 
     packaged = context.packaged_spaces()
     if arguments.space is not None:

@@ -10,7 +10,7 @@ from trainer.file_names import WEIGHTS
 
 if TYPE_CHECKING:
     from hpo.commands.stored_trial import StoredTrial
-    from hpo.studies import OpenStudy
+    from hpo.study.studies import OpenStudy
     from trainer.deployed_policy import DeployedPolicy
 
 
@@ -23,7 +23,7 @@ def read_stored_policy(opened: OpenStudy, stored: StoredTrial) -> DeployedPolicy
     """
     from optuna.trial import TrialState
 
-    from hpo.trial_files import place_elsewhere
+    from hpo.study.trial_files import place_elsewhere
     from trainer.policy_file import read_policy
 
     trial = stored.trial

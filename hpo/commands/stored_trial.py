@@ -6,9 +6,9 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hpo.attributes import DATA_HASH, best_trial, read_config, read_machine
 from hpo.commands.study_flags import study_name
-from hpo.studies import OpenStudy, open_existing
+from hpo.study.attributes import DATA_HASH, best_trial, read_config, read_machine
+from hpo.study.studies import OpenStudy, open_existing
 from hpo.tuner import study_url
 from trainer.config import TrainerConfig
 from trainer.errors import ConfigError

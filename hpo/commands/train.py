@@ -14,7 +14,7 @@ from trainer.wording import plural
 
 if TYPE_CHECKING:
     from hpo.effective_config import Assignment, Effective
-    from hpo.resources import Gpu
+    from hpo.gpus.resources import Gpu
     from trainer.backend import Backend
     from trainer.config import TrainerConfig
     from trainer.data.market_data import MarketData
@@ -52,8 +52,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     directory = run_directory(arguments.out, arguments.resume, RUNS)
     effective = effective_configuration(arguments, directory)
 
-    from hpo.gpu_request import device_line, settle_device
-    from hpo.resources import visible_gpus
+    from hpo.gpus.gpu_request import device_line, settle_device
+    from hpo.gpus.resources import visible_gpus
 
     gpus = visible_gpus()
     config = settle_device(effective.config, effective.origins, gpus)
@@ -132,7 +132,7 @@ def effective_configuration(arguments: Namespace, directory: Path) -> Effective:
         below = read_assignments(directory / RECORD, str(directory / RECORD))
     elif arguments.from_study is not None:
         from hpo.commands.stored_trial import read_trial
-        from hpo.studies import open_existing
+        from hpo.study.studies import open_existing
         from hpo.tuner import study_url
 
         url = study_url(arguments.runs, arguments.from_study, arguments.storage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpo.resources import Gpu
+from hpo.gpus.resources import Gpu
 from trainer.config import TrainerConfig
 from trainer.data.market_data import MarketData
 from trainer.folds import Fold, split

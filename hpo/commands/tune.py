@@ -34,7 +34,7 @@ def _run(arguments: Namespace, context: Context) -> int:
 
 
 def _search(arguments: Namespace, context: Context, output: Output) -> int:
-    from hpo.space_files import load_space
+    from hpo.sampling.space_files import load_space
 
     config = effective_from(arguments, FLAGS).config
     space = load_space(config.space, context.packaged_spaces())

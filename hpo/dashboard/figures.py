@@ -11,7 +11,7 @@ from hpo.dashboard.notes import table, write_section
 from hpo.report.charts import Chart
 from hpo.report.reading import Reading
 from hpo.report.verdict import verdict
-from hpo.run_directory import RunDirectory
+from hpo.study.run_directory import RunDirectory
 
 VERDICT = "Verdict"
 BREAKS = re.compile(r"</p>|</div>")

@@ -7,9 +7,9 @@ import warnings
 import optuna
 from optuna.exceptions import ExperimentalWarning
 
-from hpo.attributes import DataRecord
 from hpo.config import SearchConfig
 from hpo.dashboard.notes import literal, table, write_section
+from hpo.study.attributes import DataRecord
 from trainer.config import SearchSpace
 from trainer.data.market_data import MarketData
 from trainer.errors import ConfigError

@@ -8,12 +8,12 @@ import numpy as np
 import optuna
 from optuna.trial import TrialState
 
-from hpo import attributes
 from hpo.dashboard.artifact_files import attach, open_store
 from hpo.dashboard.equity_picture import equity_picture
 from hpo.dashboard.log_tail import last_lines, log_tail
 from hpo.dashboard.notes import literal, table, write_section
-from hpo.run_directory import LOG, RunDirectory
+from hpo.study import attributes
+from hpo.study.run_directory import LOG, RunDirectory
 from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
 from trainer.reports import WalkForwardScore

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hpo.colours import INK, POLICY
 from hpo.report.charts import MARKET, Chart, figure, rounded
+from hpo.report.colours import INK, POLICY
 from hpo.report.next_steps import runs_flag
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table
 from hpo.report.wording import number, percent
-from hpo.run_directory import RunDirectory
+from hpo.study.run_directory import RunDirectory
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows
 from trainer.hyperparameters import BASIS_POINT
 from trainer.statistics.compounding import total_return

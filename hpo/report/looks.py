@@ -10,7 +10,7 @@ import numpy as np
 from hpo.report.records import StudyRecord
 from hpo.report.tables import card_table
 from hpo.report.wording import NOT_RECORDED, moment, number, plain, plural
-from hpo.study_records import HoldoutUse, Replication
+from hpo.study.study_records import HoldoutUse, Replication
 
 FIRST = "first look, at untouched bars"
 LATER = "NOT UNTOUCHED: looked at before"

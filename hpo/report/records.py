@@ -12,10 +12,10 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from hpo import attributes
-from hpo.run_directory import RunDirectory
-from hpo.study_records import HoldoutUse, Replication, holdout_uses
-from hpo.study_records import replications as stored_replications
+from hpo.study import attributes
+from hpo.study.run_directory import RunDirectory
+from hpo.study.study_records import HoldoutUse, Replication, holdout_uses
+from hpo.study.study_records import replications as stored_replications
 from trainer.errors import DataError
 from trainer.evaluation_file import EVALUATION_FILE, EvaluationRows, read_evaluation
 from trainer.reports import WalkForwardScore

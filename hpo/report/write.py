@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 
+from hpo.progress.search_rates import search_rates
 from hpo.report.cost_chart import cost_chart
 from hpo.report.cost_ranking import cost_ranking, ranking_table
 from hpo.report.cost_sweep import USUAL_COSTS, no_sweep, sweep_chart
@@ -23,7 +24,6 @@ from hpo.report.tables import configuration, trial_table
 from hpo.report.trust import trust_table
 from hpo.report.verdict import verdict
 from hpo.report.wording import moment, number, plain
-from hpo.search_rates import search_rates
 from trainer.whole_file import whole_file
 
 NO_BARS = (

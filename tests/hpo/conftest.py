@@ -66,7 +66,7 @@ def cluster(fakes: ModuleType) -> Iterator[None]:
     """One Ray cluster for all tests; a search uses the one that its process is connected to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own imports and process handling
-        from hpo.ray_cluster import connected
+        from hpo.cluster.ray_cluster import connected
 
         search = validated(SearchConfig, {"resources": {"gpu": 0}, "concurrent": 2})
         with connected(search, (), 2, 0):
@@ -117,7 +117,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[str]:
 
     import sqlalchemy
 
-    from hpo.postgres import with_driver
+    from hpo.storage.postgres import with_driver
 
     given = os.environ.get("FOXTUNE_TEST_POSTGRES")
     server = with_driver(given or request.getfixturevalue("postgres_server").url)

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpo.config import SearchConfig
 from hpo.outcome import Ended, SearchOutcome
-from hpo.run_directory import RunDirectory
-from hpo.studies import open_existing
+from hpo.study.run_directory import RunDirectory
+from hpo.study.studies import open_existing
 from hpo.tuner import resume, study_url
 
 HERE = Path(__file__).parent
@@ -134,6 +134,6 @@ def require_finished(search: SearchConfig, interruptions: int, market: object) -
 
 
 def _storage(search: SearchConfig) -> optuna.storages.BaseStorage:
-    from hpo.storages import open_storage
+    from hpo.storage.storages import open_storage
 
     return open_storage(study_url(search.runs, search.study, search.storage))

@@ -18,7 +18,7 @@ from trainer.errors import FoxtuneError
 def main(command: str, text: str, training: str, head_seconds: float | None) -> int:
     search = SearchConfig.model_validate_json(text)
     if head_seconds is not None:
-        from hpo import cluster_watch
+        from hpo.cluster import cluster_watch
 
         cluster_watch.HEAD_SECONDS = head_seconds
     training = f"fake_training:{training}"

@@ -15,13 +15,13 @@ import time
 import fake_training
 import optuna
 
-from hpo.attributes import DataRecord
 from hpo.config import SearchConfig
 from hpo.ledger import StudyLedger
-from hpo.run_directory import RunDirectory
-from hpo.shared_study import shared_study
-from hpo.storages import open_storage
-from hpo.studies import stored_definition
+from hpo.storage.storages import open_storage
+from hpo.study.attributes import DataRecord
+from hpo.study.run_directory import RunDirectory
+from hpo.study.shared_study import shared_study
+from hpo.study.studies import stored_definition
 from trainer.config import validated
 
 DATA = DataRecord("fake", "fake", "d", 252.0, 10, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")

@@ -15,7 +15,7 @@ from real_ray import REAL_RAY
 
 from hpo.interruption import Interruption, SearchStopped
 from hpo.outcome import Ended
-from hpo.studies import open_existing, running
+from hpo.study.studies import open_existing, running
 from hpo.tuner import resume
 
 pytestmark = REAL_RAY

@@ -6,12 +6,12 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from hpo import attributes
-from hpo.definition import StudyDefinition
 from hpo.ledger import Decision, StudyLedger
-from hpo.run_directory import RunDirectory
-from hpo.storages import open_storage
-from hpo.studies import create
+from hpo.storage.storages import open_storage
+from hpo.study import attributes
+from hpo.study.definition import StudyDefinition
+from hpo.study.run_directory import RunDirectory
+from hpo.study.studies import create
 from trainer.config import Choice, SearchSpace
 from trainer.statistics.bootstrap import Interval
 from trainer.trial_statistics import STATISTICS_FILE, Earnings, TrialStatistics, write_statistics

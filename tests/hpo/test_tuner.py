@@ -15,9 +15,9 @@ from optuna.trial import TrialState
 from ray import cloudpickle
 from real_ray import REAL_RAY
 
-from hpo import attributes
 from hpo.commands.search_flow import next_commands
 from hpo.outcome import Ended
+from hpo.study import attributes
 from hpo.tuner import resume, saved_search, tune
 from trainer.data.market import load_market
 from trainer.errors import ConfigError, LeakError
@@ -183,7 +183,7 @@ def test_resuming_with_another_space_is_refused_with_a_table(make_search, space,
 def test_a_node_without_the_folder_is_found(cluster, tmp_path):
     import ray
 
-    from hpo.ray_cluster import nodes_without
+    from hpo.cluster.ray_cluster import nodes_without
 
     nodes = (("here", ray.nodes()[0]["NodeID"]),)
     assert nodes_without(nodes, tmp_path) == ()
@@ -191,7 +191,7 @@ def test_a_node_without_the_folder_is_found(cluster, tmp_path):
 
 
 def test_only_the_scratch_of_dead_drivers_is_removed(tmp_path):
-    from hpo.ray_cluster import remove_stale_scratch
+    from hpo.cluster.ray_cluster import remove_stale_scratch
 
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -203,7 +203,7 @@ def test_only_the_scratch_of_dead_drivers_is_removed(tmp_path):
 
 
 def test_a_large_market_travels_through_the_object_store(cluster, make_search, fakes):
-    from hpo.submission import build_trainable, size_in_bytes
+    from hpo.cluster.submission import build_trainable, size_in_bytes
 
     market = fakes.FakeMarket(array=np.zeros(20_000_000))
     assert size_in_bytes(market) > 160_000_000

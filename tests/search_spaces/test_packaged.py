@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpo.space_files import check_bounds
+from hpo.sampling.space_files import check_bounds
 from search_spaces import packaged
 from trainer.config import Choice, Float, TrainerConfig, When
 

@@ -50,8 +50,8 @@ def make_search(runs: str, trials: int, epochs: int, **keys: Any) -> Any:
 
 
 def has_study(search: Any) -> bool:
-    from hpo.storages import open_storage
-    from hpo.studies import exists
+    from hpo.storage.storages import open_storage
+    from hpo.study.studies import exists
     from hpo.tuner import study_url
 
     url = study_url(search.runs, search.study, search.storage)

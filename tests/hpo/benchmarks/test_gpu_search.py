@@ -24,8 +24,8 @@ from hpo.benchmarks.search_figures import (
     ratios,
     table,
 )
-from hpo.nvml import Memory
-from hpo.resources import Gpu
+from hpo.gpus.nvml import Memory
+from hpo.gpus.resources import Gpu
 from trainer.benchmarks.peer_torch_process import train
 from trainer.config import TrainerConfig
 from trainer.data.market import load_market

@@ -17,16 +17,16 @@ import optuna
 import pytest
 
 from hpo.__main__ import main
-from hpo.attributes import DataRecord, Machine
 from hpo.benchmarks.large_study import trial_record
 from hpo.config import SearchConfig
 from hpo.dashboard.study_page import describe_study
-from hpo.definition import StudyDefinition
 from hpo.ledger import StudyLedger
-from hpo.run_directory import RunDirectory
-from hpo.storages import open_storage
-from hpo.studies import create
-from hpo.study_records import HOLDOUT, HoldoutUse, Replication, write_replication
+from hpo.storage.storages import open_storage
+from hpo.study.attributes import DataRecord, Machine
+from hpo.study.definition import StudyDefinition
+from hpo.study.run_directory import RunDirectory
+from hpo.study.studies import create
+from hpo.study.study_records import HOLDOUT, HoldoutUse, Replication, write_replication
 from search_spaces import packaged
 from trainer.config import validated
 from trainer.data.market import load_market

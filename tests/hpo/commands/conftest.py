@@ -5,14 +5,14 @@ from argparse import ArgumentParser
 
 import pytest
 
-from hpo import attributes
 from hpo.__main__ import main
 from hpo.commands.config_flags import TRAINING_FLAGS, add_flags, effective_from
 from hpo.config import SearchConfig
-from hpo.definition import StudyDefinition
-from hpo.run_directory import RunDirectory
-from hpo.storages import open_storage
-from hpo.studies import create
+from hpo.storage.storages import open_storage
+from hpo.study import attributes
+from hpo.study.definition import StudyDefinition
+from hpo.study.run_directory import RunDirectory
+from hpo.study.studies import create
 from search_spaces import packaged
 from trainer.data.market import load_market
 from trainer.training import run_training

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpo.commands import stored_trial
-from hpo.run_directory import RunDirectory
-from hpo.studies import Reconciliation, open_existing
-from hpo.study_files import Kind, StudyFile, size_text
+from hpo.study.run_directory import RunDirectory
+from hpo.study.studies import Reconciliation, open_existing
+from hpo.study.study_files import Kind, StudyFile, size_text
 
 
 @pytest.fixture

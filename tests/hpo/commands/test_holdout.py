@@ -6,8 +6,8 @@ import optuna
 import pytest
 
 from hpo.commands.holdout import history
-from hpo.run_directory import RunDirectory
-from hpo.study_records import HOLDOUT, HoldoutUse, holdout_uses
+from hpo.study.run_directory import RunDirectory
+from hpo.study.study_records import HOLDOUT, HoldoutUse, holdout_uses
 from trainer.checkpoint import read_checkpoint, write_checkpoint
 from trainer.data.market import load_market
 from trainer.holdout import evaluate_holdout

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import optuna
 
-from hpo.run_directory import RunDirectory
-from hpo.study_records import Replication, first_fresh_seed, replications
+from hpo.study.run_directory import RunDirectory
+from hpo.study.study_records import Replication, first_fresh_seed, replications
 from trainer.checkpoint import read_checkpoint
 
 

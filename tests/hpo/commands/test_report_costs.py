@@ -6,7 +6,7 @@ import shutil
 import pyarrow.parquet as parquet
 import pytest
 
-from hpo.attributes import read_score
+from hpo.study.attributes import read_score
 
 COSTS = "0,1,2,5,10"
 

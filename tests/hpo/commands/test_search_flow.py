@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import optuna
 import pytest
 
-from hpo.attributes import DEGENERATE
 from hpo.commands.search_flow import LONGEST_TABLE, best_lines, end_lines, next_commands, trial_table
 from hpo.outcome import Best, Ended, SearchOutcome
-from hpo.run_directory import RunDirectory
+from hpo.study.attributes import DEGENERATE
+from hpo.study.run_directory import RunDirectory
 
 
 def study_of(*values):

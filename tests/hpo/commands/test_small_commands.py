@@ -12,7 +12,7 @@ import pytest
 
 from hpo.commands.dashboard import require_free_port
 from hpo.commands.study_flags import add_study_arguments, study_name
-from hpo.resources import Gpu
+from hpo.gpus.resources import Gpu
 from trainer.errors import ConfigError
 
 
@@ -161,7 +161,7 @@ def test_the_laptop_profile_stays_below_three_gigabytes_of_a_gpu(run):
 
 def test_doctor_holds_the_memory_against_the_gpu_that_is_there(run, monkeypatch):
     gpu = Gpu(0, "NVIDIA RTX 3050 Ti", "GPU-1", 3500)
-    monkeypatch.setattr("hpo.resources.visible_gpus", lambda: (gpu,))
+    monkeypatch.setattr("hpo.gpus.resources.visible_gpus", lambda: (gpu,))
     flags = ("doctor", "--memory", "--data", "synthetic:known_answer:400:1")
     code, out, _ = run(*flags)
     assert code == 0

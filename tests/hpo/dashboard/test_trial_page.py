@@ -12,7 +12,7 @@ from hpo.dashboard.artifact_files import attach, open_store
 from hpo.dashboard.equity_picture import equity_picture
 from hpo.dashboard.log_tail import last_lines, log_tail
 from hpo.dashboard.trial_page import TrialPages
-from hpo.run_directory import RunDirectory
+from hpo.study.run_directory import RunDirectory
 from trainer.evaluation_file import EvaluationRows, write_evaluation
 
 DAY = 86_400_000_000_000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import optuna
 
-from hpo import attributes
 from hpo.report.cost_chart import cost_chart, pareto_front
 from hpo.report.records import read_study
+from hpo.study import attributes
 
 
 def study_of(*trials):

@@ -4,7 +4,7 @@ import pytest
 from hpo.report.looks import fresh_seeds_line, looks, looks_line
 from hpo.report.luck_chart import maximum_density
 from hpo.report.records import StudyRecord
-from hpo.study_records import HoldoutUse, Replication
+from hpo.study.study_records import HoldoutUse, Replication
 
 FIRST = HoldoutUse("2026-03-01T10:00:00Z", 7, 30, ((0, 0.4), (1, 0.6)), 0.25, 0.7)
 SECOND = HoldoutUse("2026-03-02T10:00:00Z", 9, 60, ((0, None),))

@@ -3,9 +3,9 @@ import re
 
 import numpy as np
 
-from hpo import attributes
 from hpo.report.wording import number, percent
-from hpo.study_records import Replication, write_replication
+from hpo.study import attributes
+from hpo.study.study_records import Replication, write_replication
 from trainer.statistics.drawdown import max_drawdown
 
 

@@ -1,0 +1,1 @@
+"""The Ray cluster of a search: found, joined or started, watched, and what is sent to it."""

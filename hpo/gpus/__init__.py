@@ -1,0 +1,1 @@
+"""Which GPUs there are, which one a trial gets, and their memory."""

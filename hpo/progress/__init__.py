@@ -1,0 +1,1 @@
+"""What is told about a search while it runs, and how fast it ran."""

@@ -1,0 +1,1 @@
+"""Which parameters a trial gets: search spaces, their legality, Optuna's samplers."""

@@ -1,0 +1,1 @@
+"""What a study and its folder hold, and how one is created, opened, shared, forked and withdrawn."""
