@@ -38,6 +38,7 @@ CHOICE_KEYS = {"choices", "when"}
 # What is measured, and at which cost: trials that differ in these do not compare, and the cheapest wins.
 YARDSTICK_SECTIONS = {"data", "walk_forward", "metrics"}
 YARDSTICK_KEYS = {"fill", "fee_bp", "half_spread_bp", "slippage_bp", "impact", "participation"}
+LUCK_KEYS = {"seed", "seeds"}
 INSIDE = 0.381966  # a share of a range at which a value is hardly ever whole
 
 
@@ -113,6 +114,8 @@ def _unsearchable(section: str, key: str) -> str | None:
     """What a key decides that no search may vary; ``None`` for a key that may be searched."""
     if section in YARDSTICK_SECTIONS or key in YARDSTICK_KEYS:
         return "what is measured, so that trials would not compare"
+    if key in LUCK_KEYS:
+        return "which random numbers a trial is trained with, so that the search would look for luck"
     if f"{section}.{key}" in RUNTIME_KEYS:
         return "where and how fast a training runs, not what it learns"
     return None

@@ -179,6 +179,12 @@ def test_where_a_training_runs_cannot_be_searched(parameter):
     assert refusal.value.key.startswith("training.")
 
 
+@pytest.mark.parametrize("key", ["seed", "seeds"])
+def test_seeds_cannot_be_searched(key):
+    with pytest.raises(ConfigError, match="so that the search would look for luck"):
+        check_bounds(SearchSpace("mine", (Int(key, 1, 4),)))
+
+
 def test_a_step_of_a_whole_number_is_whole():
     with pytest.raises(ConfigError, match=r"batch_size: step must be a whole number, but got 1\.5"):
         parsed("[batch_size]\nlow = 32\nhigh = 64\nstep = 1.5")
