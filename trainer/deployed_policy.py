@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from trainer.config import TrainerConfig
-from trainer.data.bars import Bars, Fill
+from trainer.data.bars import SAME_STEP, Bars, Fill
 from trainer.data.features import FEATURE_VERSION
 from trainer.data.market_data import MarketData
 from trainer.errors import CheckpointError, ConfigError
@@ -32,7 +32,6 @@ from trainer.reference.c51_support import support
 from trainer.wording import plural
 
 CPU = torch.device("cpu")
-SAME_STEP = 1.25  # ratio of median steps; that of months is at most 31:28, that of 4 to 3 hours is another
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class DeployedPolicy:
         center: [M, F] of the training windows, in the training's floating type.
         inverse_scale: [M, F].
         sigma: [M] float64, deviation of the training windows' bar returns.
-        median_step: Between neighbouring bars that were trained on, seconds; None in older files.
+        step: Between neighbouring bars that were trained on, seconds; None if it varies, and in older files.
     """
 
     config: TrainerConfig
@@ -76,7 +75,7 @@ class DeployedPolicy:
     center: Tensor
     inverse_scale: Tensor
     sigma: Tensor
-    median_step: float | None
+    step: float | None
 
     def newest(self) -> DeployedPolicy:
         """Keeps the last fold's model of every seed."""
@@ -121,7 +120,7 @@ class DeployedPolicy:
         Raises:
             ConfigError: Naming both median steps.
         """
-        trained, given = self.median_step, market.bars.median_step
+        trained, given = self.step, market.bars.median_step
         if trained is not None and not 1 / SAME_STEP < given / trained < SAME_STEP:
             raise ConfigError(
                 "--data",

@@ -13,7 +13,7 @@ lists, no code. The keys:
     fill              next_open or next_close, how market orders filled
     feature_names     F names
     feature_version   of the formulas behind them
-    median_step       seconds between neighbouring bars that were trained on; absent in older files
+    step              seconds between neighbouring bars of the training, None if it varies; absent in older files
     origin            an export's study, trial, value and date; absent in weights.pt
     versions          an export's {package: version} of the training; absent in weights.pt
 """
@@ -75,7 +75,7 @@ def read_policy(path: Path, remedy: str = "write it again, see `foxtune export`"
         center=state["scaler"]["center"],
         inverse_scale=state["scaler"]["inverse_scale"],
         sigma=state["sigma"].to(torch.float64),
-        median_step=state.get("median_step"),
+        step=state.get("step"),
     ).newest()
 
 
@@ -103,7 +103,7 @@ def write_policy(
         "fill": policy.fill,
         "feature_names": list(policy.feature_names),
         "feature_version": policy.feature_version,
-        "median_step": policy.median_step,
+        "step": policy.step,
     }
     if origin is not None:
         state["origin"] = dict(origin)

@@ -223,7 +223,7 @@ class Training:
             center=self.tables.table.center,
             inverse_scale=self.tables.table.inverse_scale,
             sigma=self.tables.exact_sigma,
-            median_step=self.market.bars.median_step,
+            step=self.market.bars.regular_step,
         )
 
     def _state(self) -> dict[str, Any]:

@@ -35,13 +35,13 @@ def test_an_export_read_back_is_the_policy(weights, tmp_path):
     assert (again.config, again.members, again.data_hash) == (policy.config, policy.members, policy.data_hash)
     assert (again.fill, again.feature_names) == ("next_open", policy.feature_names)
     assert again.feature_version == policy.feature_version
-    assert again.median_step == policy.median_step == 86_400
+    assert again.step == policy.step == 86_400
     assert all(torch.equal(block, policy.weights[name]) for name, block in again.weights.items())
     assert torch.equal(again.center, policy.center)
     assert torch.equal(again.inverse_scale, policy.inverse_scale)
     assert torch.equal(again.sigma, policy.sigma)
     plain = torch.load(path, weights_only=True)
-    assert set(plain) == {"format", "median_step", "origin", "versions", *KEYS}
+    assert set(plain) == {"format", "step", "origin", "versions", *KEYS}
     assert plain["origin"] == {"study": "s", "trial": 3, "value": 0.5}
     assert path.stat().st_size < weights.stat().st_size
 
@@ -68,9 +68,9 @@ def test_a_tensor_is_no_policy(tmp_path):
 
 def test_weights_of_before_the_step_was_kept_are_read(weights, tmp_path):
     state = read_checkpoint(weights)
-    del state["median_step"]
+    del state["step"]
     write_checkpoint(tmp_path / "old.pt", state)
-    assert read_policy(tmp_path / "old.pt").median_step is None
+    assert read_policy(tmp_path / "old.pt").step is None
 
 
 def test_weights_without_the_fill_are_refused_with_the_way_to_new_ones(weights, tmp_path):

@@ -100,13 +100,24 @@ def test_holes_and_uneven_months_are_no_other_step(policy, market):
     day = 86_400
     weeks = ([day] * 4 + [3 * day]) * 100  # no bar on Saturdays and Sundays
     assert target_positions(policy, with_steps(market, weeks[:499]), 499).target.shape == (2, 1)
-    months = replace(policy, median_step=31 * 86_400.0)
+    months = replace(policy, step=31 * 86_400.0)
     shorter = with_steps(market, [28 * day, 30 * day, 30 * day, 31 * day] * 124 + [28 * day] * 3)
     assert target_positions(months, shorter, 499).target.shape == (2, 1)
 
 
+def test_bars_by_volume_keep_no_step_so_that_any_others_are_taken(policy, market):
+    waits = np.random.default_rng(0).exponential(3600.0, 499)
+    assert with_steps(market, waits).bars.regular_step is None
+    assert target_positions(replace(policy, step=None), with_steps(market, waits), 499).target.shape == (2, 1)
+
+
+def test_hours_of_a_session_keep_a_step(market):
+    session = ([3600] * 6 + [64_800]) * 72
+    assert with_steps(market, session[:499]).bars.regular_step == 3600.0
+
+
 def test_a_policy_of_before_the_step_was_kept_takes_any_bars(policy, market):
-    old = replace(policy, median_step=None)
+    old = replace(policy, step=None)
     assert target_positions(old, with_steps(market, [60] * 499), 499).target.shape == (2, 1)
 
 

@@ -15,6 +15,7 @@ Returns = Literal["percent", "difference"]
 
 OPEN_IS_CLOSE = 0.2  # share of opens equal to the close before, above which a fill at the open is no fill
 GAP_STEPS = 3.0  # a step of more than this many median steps counts as a gap
+SAME_STEP = 1.25  # ratio of two steps; that of months is at most 31:28, that of 4 to 3 hours is another
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,12 @@ class Bars:
     def median_step(self) -> float:
         """Median distance of neighbouring bars, seconds."""
         return float(np.median(np.diff(self.timestamp))) / 1e9
+
+    @property
+    def regular_step(self) -> float | None:
+        """The median step, seconds, if most steps are about as long; ``None`` for bars by volume."""
+        steps = np.diff(self.timestamp) / (1e9 * self.median_step)
+        return self.median_step if np.mean((steps > 1 / SAME_STEP) & (steps < SAME_STEP)) > 0.5 else None
 
     @property
     def gaps(self) -> NDArray[np.int64]:
