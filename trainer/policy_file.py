@@ -13,7 +13,7 @@ lists, no code. The keys:
     fill              next_open or next_close, how market orders filled
     feature_names     F names
     feature_version   of the formulas behind them
-    step              seconds between neighbouring bars of the training, None if it varies; absent in older files
+    step              seconds between neighbouring bars of the training, None if it varies; not in older files
     origin            an export's study, trial, value and date; absent in weights.pt
     versions          an export's {package: version} of the training; absent in weights.pt
 """
