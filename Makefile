@@ -33,7 +33,7 @@ demo: $(BASE)
 		--gpus-per-trial 0 --study "demo-$$(date +%Y%m%d-%H%M%S)"
 
 test: $(DEV)
-	$(BIN)/python -m pytest -m "not gpu" -n $(PYTEST_WORKERS) --dist loadfile -q
+	$(BIN)/python -m pytest -m "not gpu" -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -q
 
 check: $(DEV)
 	$(BIN)/ruff check .

@@ -8,8 +8,8 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from hpo.report.colours import GRID, INK, POLICY
-from hpo.report.thinning import thinned
+from hpo.colours import GRID, INK, POLICY
+from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
 

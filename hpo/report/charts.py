@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from hpo.report.colours import GRID, INK
+from hpo.colours import GRID, INK
 from hpo.report.wording import plain
 
 MARKET = "#9aa5b1"

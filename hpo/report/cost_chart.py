@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpo.colours import INK
 from hpo.report.charts import STATE_COLOURS, Chart, figure, rounded
-from hpo.report.colours import INK
 from hpo.report.records import StudyRecord
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hpo.colours import INK, POLICY
 from hpo.report.charts import MARKET, Chart, figure, rounded
-from hpo.report.colours import INK, POLICY
 from hpo.report.next_steps import runs_flag
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.tables import table

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from hpo.colours import POLICY
 from hpo.report.charts import MARKET, Chart, dates, figure, rounded
-from hpo.report.colours import POLICY
-from hpo.report.thinning import thinned
+from hpo.thinning import thinned
 from trainer.evaluation_file import EvaluationRows
 from trainer.statistics.compounding import equity
 from trainer.statistics.drawdown import drawdowns

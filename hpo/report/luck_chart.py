@@ -7,8 +7,8 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from scipy.special import log_ndtr
 
+from hpo.colours import INK
 from hpo.report.charts import MARKET, STATE_COLOURS, Chart, figure, rounded
-from hpo.report.colours import INK
 from hpo.report.findings import Findings, scored_ratios
 from hpo.report.records import StudyRecord
 from hpo.report.wording import number, plural

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from hpo.colours import GRID
 from hpo.report.charts import Chart, figure
-from hpo.report.colours import GRID
 from hpo.report.records import TrialRecord
 from hpo.report.wording import number, plain
 

@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 from optuna.exceptions import ExperimentalWarning
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
+from hpo.colours import INK
 from hpo.report.charts import STATE_COLOURS, Chart, figure, rounded, to_html
-from hpo.report.colours import INK
 from hpo.report.parallel_chart import parallel_chart
 from hpo.report.records import StudyRecord, TrialRecord
 from hpo.report.wording import number, plain, plural

@@ -105,6 +105,8 @@ def test_a_search_that_sigterm_stops_before_its_trials_ends_with_143(monkeypatch
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+
 class Interrupting:
     def find_spec(name, path=None, target=None):
         if name == sys.argv[1]:

@@ -1,7 +1,7 @@
 import numpy as np
 
-from hpo.report.thinning import thinned
 from hpo.report.wording import moment, number, percent, probability
+from hpo.thinning import thinned
 
 
 def test_thinning_keeps_ends_and_extremes():
