@@ -39,9 +39,8 @@ def require_free_port() -> None:
             f"{PORT_VARIABLE}={named!r} is no port", f"unset it, or name one up to {MOST_PORT}"
         )
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # connections that have ended take no port
+        # Connections that have ended take no port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", int(named)))
         except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hpo.commands.command import Command, Context
 from hpo.commands.config_flags import parse_value
+from hpo.commands.out_file import writing_out
 from hpo.commands.study_flags import add_study_arguments, add_trial_arguments
 from trainer.errors import ConfigError
 from trainer.wording import plural
@@ -64,12 +65,8 @@ def _run(arguments: Namespace, context: Context) -> int:
     if arguments.out is None:
         print(to_csv(targets), end="")
         return 0
-    try:
+    with writing_out(arguments.out):
         arguments.out.write_text(to_csv(targets), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            "--out", f"{arguments.out} cannot be written to ({error.strerror}); choose another file"
-        ) from None
     return 0
 
 
